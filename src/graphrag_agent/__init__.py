@@ -1,0 +1,1 @@
+"""Agentic RAG as a LangGraph graph."""

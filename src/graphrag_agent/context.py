@@ -1,0 +1,48 @@
+"""What a caller may say about one run (`AgentContext`), and what a turn may spend (`Budget`)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+TOP_K_MAX = 20
+"""Most hits that one search gives the model (DESIGN 5)."""
+
+
+class Budget(BaseModel):
+    """What one turn may spend. Checked before a call starts, never after."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_rounds: int = Field(6, ge=1, le=50, description="Model calls with tools in one turn")
+    max_tool_calls: int = Field(20, ge=1, le=500, description="Tool calls that may run in one turn")
+    max_seconds: float = Field(120.0, gt=0, le=86_400, description="Seconds after which no further round starts")
+
+
+class AgentContext(BaseModel):
+    """Options of one run, given by the client. They narrow what the graph was built with, never widen it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    collections: tuple[str, ...] | None = Field(None, description="Search only these collections")
+    document_ids: tuple[str, ...] | None = Field(None, description="Search only these documents")
+    source_types: tuple[str, ...] | None = Field(None, description="Search only these formats, e.g. md, pdf")
+    top_k: int | None = Field(None, ge=1, le=TOP_K_MAX, description="Most hits that one search may return")
+    tools: tuple[str, ...] | None = Field(None, description="Offer the model only these tools")
+    retrieval: Literal["auto", "one_shot", "none"] = Field(
+        "auto",
+        description="auto: the model decides when to search; one_shot: one search before the model speaks; "
+        "none: no search",
+    )
+    max_rounds: int | None = Field(None, ge=1, le=50, description="Model calls with tools in this turn")
+    max_tool_calls: int | None = Field(None, ge=1, le=500, description="Tool calls that may run in this turn")
+    max_seconds: float | None = Field(None, gt=0, le=86_400, description="Seconds after which no round starts")
+    parallel_tool_calls: bool = Field(True, description="Run the calls of a round side by side")
+    locale: str | None = Field(None, pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", description="Language of labels")
+
+    def narrow(self, budget: Budget) -> Budget:
+        """The smaller of the budget's and this run's limits, field by field."""
+        asked = {name: getattr(self, name) for name in Budget.model_fields}
+        limits = {name: min(getattr(budget, name), value) for name, value in asked.items() if value is not None}
+        return budget.model_copy(update=limits)

@@ -1,0 +1,103 @@
+"""What a store must do. Every implementation passes `tests/contracts/test_store.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from graphrag_agent.documents import Chunk, Document
+from graphrag_agent.retrieval.scope import Scope
+
+Vector = Sequence[float]
+Terms = Mapping[str, int]
+"""Token -> how often it occurs in the text."""
+
+
+class ChunkRecord(NamedTuple):
+    """A chunk as it is stored: with its tokens and, if there is an embedder, its unit-length vector."""
+
+    chunk: Chunk
+    terms: Terms
+    vector: Vector | None
+
+
+class LegHit(NamedTuple):
+    """A chunk and its score in one leg; larger is better, never zero or below for bm25."""
+
+    chunk: Chunk
+    score: float
+
+
+class StoreProfile(NamedTuple):
+    """What the stored vectors were made with."""
+
+    embedder: str
+    """Identity of the embedder: name, version, weights."""
+    dimensions: int
+
+
+class StoreCounts(NamedTuple):
+    """How much of the store lies in a scope."""
+
+    documents: int
+    chunks: int
+
+
+class ChunkStore(Protocol):
+    """Chunks and documents of all tenants; every read takes a scope and applies it before scoring.
+
+    Methods are async; implementations over blocking engines move the call to a thread. Writes of one document become
+    visible chunk by chunk, so write its `Document` last: a document without chunks was not finished.
+    """
+
+    async def profile(self) -> StoreProfile | None:
+        """What the vectors were made with; None before the first vector is written."""
+        ...
+
+    async def write_profile(self, profile: StoreProfile) -> None: ...
+
+    async def write_chunks(self, records: Sequence[ChunkRecord]) -> None:
+        """Insert, or replace where the chunk's id is there already."""
+        ...
+
+    async def remove_chunks(self, chunk_ids: Sequence[str]) -> None:
+        """Unknown ids are ignored."""
+        ...
+
+    async def vectors(self, chunk_ids: Sequence[str]) -> dict[str, Vector]:
+        """Chunk id -> vector, for those of the ids that are stored with one."""
+        ...
+
+    async def chunks(self, document_id: str, scope: Scope) -> list[Chunk]:
+        """The document's chunks in their order; empty outside the scope."""
+        ...
+
+    async def search_dense(self, vector: Vector, scope: Scope, limit: int) -> list[LegHit]:
+        """Best cosine similarity first."""
+        ...
+
+    async def search_bm25(self, terms: Terms, scope: Scope, limit: int) -> list[LegHit]:
+        """Best BM25 score first; chunks without any of the terms are left out."""
+        ...
+
+    async def write_document(self, document: Document) -> None: ...
+
+    async def remove_document(self, document_id: str) -> None:
+        """The document's record only; its chunks are removed by `remove_chunks`."""
+        ...
+
+    async def document(self, document_id: str, scope: Scope) -> Document | None:
+        """With its text; None when unknown or outside the scope."""
+        ...
+
+    async def documents(self, scope: Scope) -> list[Document]:
+        """By source, without text (`text` is empty)."""
+        ...
+
+    async def counts(self, scope: Scope) -> StoreCounts: ...
+
+    async def flush(self) -> None:
+        """What was written before survives a kill after this returns (where the store is kept at all)."""
+        ...
+
+    async def aclose(self) -> None: ...

