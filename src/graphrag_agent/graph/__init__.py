@@ -1,1 +1,1 @@
-
+"""The agent loop as a LangGraph graph."""

@@ -1,1 +1,1 @@
-
+"""Chat models: offline, OpenAI-compatible."""

@@ -1,1 +1,1 @@
-
+"""Checkpointers from settings."""

@@ -1,1 +1,1 @@
-
+"""From documents to hits."""

@@ -1,6 +1,6 @@
 """What a request may see: one value, two renderings.
 
-`conditions` is what a store turns into its own filter; `allows` is the same rule as a predicate. They must never differ.
+`conditions` is what a store turns into its own filter; `allows` is the same rule as a predicate.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-
+"""From the graph's stream to typed events."""

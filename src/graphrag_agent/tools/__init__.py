@@ -1,1 +1,1 @@
-
+"""What the model can call: one file per tool."""

@@ -1,1 +1,1 @@
-
+"""One file per node, named as the node."""

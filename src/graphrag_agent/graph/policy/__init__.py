@@ -1,1 +1,1 @@
-
+"""Decisions of the loop: pure functions, no I/O."""

@@ -1,1 +1,1 @@
-
+"""Prompts as files."""

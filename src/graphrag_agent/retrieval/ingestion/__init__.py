@@ -1,1 +1,1 @@
-
+"""The way in: parse, chunk, embed, store."""

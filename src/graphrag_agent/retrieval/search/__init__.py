@@ -1,1 +1,1 @@
-
+"""The way out: fuse the legs, choose the hits."""

@@ -1,1 +1,1 @@
-
+"""Where chunks lie: one port, several engines."""
