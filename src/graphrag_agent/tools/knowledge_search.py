@@ -1,0 +1,57 @@
+"""The tool that searches the knowledge base."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Protocol
+
+from langchain_core.tools import InjectedToolArg, StructuredTool
+from pydantic import Field
+
+from graphrag_agent.context import TOP_K_MAX
+from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.retrieval.search.result import SearchResult
+from graphrag_agent.tools.evidence_message import evidence_of, render_evidence
+from graphrag_agent.tools.spec import ToolSpec
+
+DEFAULT_TOP_K = 5
+"""Hits of a search where the model says nothing else (DESIGN 5)."""
+
+SEARCH_SECONDS = 20.0
+"""A search takes milliseconds; this is for a stuck disk or a remote embedder."""
+
+
+class Searchable(Protocol):
+    """What the tool needs of a knowledge base."""
+
+    async def asearch(self, query: str, *, scope: Scope | None = None, top_k: int = 5) -> SearchResult:
+        """Hits for the query inside the scope, best first."""
+        ...
+
+
+def build_knowledge_search(knowledge: Searchable, *, top_k_limit: int = TOP_K_MAX) -> ToolSpec:
+    """A `knowledge_search` over this knowledge base; the scope of each call is injected by the loop."""
+
+    async def knowledge_search(
+        query: Annotated[str, Field(min_length=1, description="What to look for, in the user's language; one topic")],
+        scope: Annotated[Any, InjectedToolArg],
+        top_k: Annotated[int, Field(ge=1, le=TOP_K_MAX, description="How many passages to return")] = DEFAULT_TOP_K,
+        source_type: Annotated[
+            str | None, Field(description="Search only this format, for example md or pdf")
+        ] = None,
+        document_ids: Annotated[list[str] | None, Field(description="Search only these documents")] = None,
+    ) -> tuple[str, dict[str, Any]]:
+        """Search the knowledge base for passages that answer a question. One topic a call: ask about A and B in two calls.
+
+        Use it for anything that the documents may know. Don't use it for small talk or for rewriting a text that is
+        already given. Each passage comes with an id; cite it in the answer as [id].
+        """
+        narrowed = scope.narrowed(
+            document_ids=document_ids, source_types=None if source_type is None else [source_type]
+        )
+        result = await knowledge.asearch(query, scope=narrowed, top_k=min(top_k, top_k_limit))
+        return render_evidence(evidence_of(result.hits), note=result.note)
+
+    tool = StructuredTool.from_function(
+        coroutine=knowledge_search, name="knowledge_search", response_format="content_and_artifact"
+    )
+    return ToolSpec(tool, family="search", side_effect_free=True, timeout_seconds=SEARCH_SECONDS)
