@@ -1,0 +1,165 @@
+"""Sections cut into passages: exact pieces of the text, never across a page or a change of heading."""
+
+from __future__ import annotations
+
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument, Section, SectionKind
+from graphrag_agent.token_estimate import UNITS_PER_TOKEN, count_token_units
+
+MAX_PASSAGE_TOKENS = 320
+"""Estimated, without the heading lines above: with title and headings it fits the 512 tokens of small embedders."""
+
+_MAX_HEADING_UNITS = 80 * UNITS_PER_TOKEN
+"""Headings without text below them pile up to this before they become a passage of their own."""
+_MAX_UNITS = MAX_PASSAGE_TOKENS * UNITS_PER_TOKEN
+_MAX_CHARS = _MAX_UNITS // count_token_units("x")
+_MAX_COMBINED = 20
+"""Characters that one visible character may be made of before it is cut after all."""
+_JOINERS = "\u200d\ufe0e\ufe0f\u20e3"
+
+_PARAGRAPH = r"(?:\r\n|\r|\n)[ \t]*(?:\r\n|\r|\n)\s*"
+_LIST_ITEM = r"(?:\r\n|\r|\n)(?=[ \t]*(?:[-*+•·–]|\d{1,3}[.)、]|[（(]?[一二三四五六七八九十]{1,3}[）)、])\s*)"
+_SENTENCE = r"(?:[。！？]+[”’」』）】]*\s*|(?<=[.!?…])[\"'”’»)\]]*\s+(?=[^\sa-zа-яё]))"
+_LINE = r"(?:\r\n|\r|\n)"
+_CLAUSE = r"(?:；\s*|[;:]\s+)"
+_COMMA = r"(?:[，、]\s*|,\s+)"
+_BLANK = r"\s+"
+
+_SEPARATORS: dict[SectionKind, list[str]] = {
+    # sentences before lines: hard-wrapped prose must not be cut in mid-condition
+    "prose": [_PARAGRAPH, _LIST_ITEM, _SENTENCE, _LINE, _CLAUSE, _COMMA, _BLANK],
+    # a row is cut only when it alone is too long, and then between cells
+    "table": [_LINE, r"(?:[;|]\s+)", _SENTENCE, _COMMA, _BLANK],
+    "code": [_PARAGRAPH, _LINE, _BLANK],
+    "heading": [_LINE, _BLANK],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of a document: `parsed.text[start:end] == text`, never blank at its ends."""
+
+    text: str
+    start: int
+    end: int
+    heading: str = ""
+    page: int | None = None
+
+
+class _Span(NamedTuple):
+    start: int
+    end: int
+    heading: str
+    page: int | None
+
+
+def split_document(parsed: ParsedDocument) -> list[Passage]:
+    """The sections' text as passages, in order, apart from each other, with nothing but blanks left out.
+
+    A heading's lines go with the passage below them.
+    """
+    spans = _joined_small(parsed.text, _with_headings(parsed.text, parsed.sections))
+    return [Passage(parsed.text[span.start : span.end], *span) for span in spans]
+
+
+def _with_headings(text: str, sections: Iterable[Section]) -> Iterator[_Span]:
+    """Pieces of the sections; a heading is held back and opens the next piece."""
+    waiting: _Span | None = None
+    for section in sections:
+        limit = _MAX_HEADING_UNITS if section.kind == "heading" else None
+        for piece in _pieces(text, section):
+            if waiting and _can_join(text, waiting, piece, limit):
+                piece = piece._replace(start=waiting.start)
+            elif waiting:
+                yield waiting
+            waiting = piece if section.kind == "heading" else None
+            if not waiting:
+                yield piece
+    if waiting:
+        yield waiting
+
+
+def _joined_small(text: str, spans: Iterable[_Span]) -> Iterator[_Span]:
+    """Neighbours of the same heading and page in one span, as far as they fit."""
+    last: _Span | None = None
+    for span in spans:
+        if last is None:
+            last = span
+        elif last.heading == span.heading and _can_join(text, last, span, _MAX_UNITS):
+            last = last._replace(end=span.end)
+        else:
+            yield last
+            last = span
+    if last:
+        yield last
+
+
+def _can_join(text: str, first: _Span, second: _Span, max_units: int | None) -> bool:
+    """Whether nothing but blanks lies between them, on one page, and both fit together."""
+    is_close = first.page == second.page and not text[first.end : second.start].strip()
+    return is_close and (max_units is None or count_token_units(text[first.start : second.end]) <= max_units)
+
+
+def _pieces(text: str, section: Section) -> Iterator[_Span]:
+    """The section in pieces of at most the maximum, trimmed, blank ones left out."""
+    start = section.start
+    for piece in _cut(text[section.start : section.end], section.kind):
+        end = start + len(piece)
+        trimmed = piece.strip()
+        if trimmed:
+            first = start + len(piece) - len(piece.lstrip())
+            yield _Span(first, first + len(trimmed), section.heading, section.page)
+        start = end
+
+
+def _cut(text: str, kind: SectionKind) -> Iterator[str]:
+    """Pieces that make up the text again, cut at the best separators of its kind."""
+    if _fits(text):
+        yield text
+        return
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+    splitter = RecursiveCharacterTextSplitter(
+        separators=_SEPARATORS[kind],
+        is_separator_regex=True,
+        keep_separator="end",
+        chunk_size=_MAX_UNITS,
+        chunk_overlap=0,
+        length_function=count_token_units,
+        strip_whitespace=False,
+    )
+    for piece in splitter.split_text(text):
+        yield from _cut_unbroken(piece)
+
+
+def _cut_unbroken(piece: str) -> Iterator[str]:
+    """A piece without separators (base64, unmarked CJK) by length, not inside a combined character."""
+    start = 0
+    while len(piece) - start > _MAX_CHARS or not _fits(piece[start:]):
+        window = piece[start : start + _MAX_CHARS + 1]
+        end = bisect_right(range(1, len(window)), _MAX_UNITS, key=lambda size: count_token_units(window[:size]))
+        whole = next((at for at in range(end, max(end - _MAX_COMBINED, 1), -1) if not _is_joined(window, at)), end)
+        yield piece[start : start + whole]
+        start += whole
+    yield piece[start:]
+
+
+def _is_joined(text: str, at: int) -> bool:
+    """Whether the character belongs to the one before it: accents, emoji parts, the second half of CRLF."""
+    here, before = text[at], text[at - 1]
+    return bool(
+        unicodedata.combining(here)
+        or here in _JOINERS
+        or "\U0001f3fb" <= here <= "\U0001f3ff"
+        or before == "\u200d"
+        or before + here == "\r\n"
+    )
+
+
+def _fits(text: str) -> bool:
+    return count_token_units(text) <= _MAX_UNITS

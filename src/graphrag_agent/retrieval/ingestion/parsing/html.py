@@ -1,0 +1,67 @@
+"""HTML: the page's own content as Markdown text, without menus, scripts and hidden parts."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from graphrag_agent.retrieval.ingestion.parsing.decoding import decode_text
+from graphrag_agent.retrieval.ingestion.parsing.markdown import outline
+from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup
+    from bs4.element import Tag
+
+_NOISE = ("script", "style", "nav", "footer", "aside", "template", "noscript", "iframe", "svg", "title")
+_HIDDEN = '[hidden], [aria-hidden="true"]'
+_INVISIBLE_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_MAIN_SHARE = 0.5
+"""<main> or <article> stands for the page when it holds more of the text than this."""
+_BLANK_LINES = re.compile(r"\n[ \t]*\n\s*\n")
+
+
+def parse_html(data: bytes, title: str) -> ParsedDocument:
+    """The page as Markdown text (offsets refer to that), titled by <title>, else the first h1."""
+    from bs4 import BeautifulSoup
+
+    page = BeautifulSoup(decode_text(data), "html.parser")
+    named = _words(page.title) or _words(page.h1)
+    _drop_noise(page)
+    text = _to_markdown(_content(page))
+    return ParsedDocument(text=text, title=named or title, source_type="html", sections=outline(text).sections)
+
+
+def _drop_noise(page: BeautifulSoup) -> None:
+    from bs4 import Comment
+
+    for tag in [*page.find_all(_NOISE), *page.select(_HIDDEN), *page.find_all(style=_INVISIBLE_STYLE)]:
+        if not tag.decomposed and tag.name not in ("html", "body"):
+            tag.decompose()
+    for comment in page.find_all(string=lambda found: isinstance(found, Comment)):
+        comment.extract()
+
+
+def _content(page: BeautifulSoup) -> Tag:
+    whole = len(_words(page))
+    parts = [(len(_words(part)), part) for part in page.find_all(["main", "article"])]
+    size, largest = max(parts, key=lambda part: part[0], default=(0, page))
+    return largest if size > whole * _MAIN_SHARE else page
+
+
+def _to_markdown(content: Tag) -> str:
+    from markdownify import MarkdownConverter
+
+    converter = MarkdownConverter(
+        heading_style="ATX",
+        bullets="-",
+        strip=["a", "img"],  # addresses are noise to a search, and inline images can be megabytes
+        escape_asterisks=False,  # identifiers must be found as they are written
+        escape_underscores=False,
+        table_infer_header=True,
+    )
+    return _BLANK_LINES.sub("\n\n", str(converter.convert_soup(content))).strip()
+
+
+def _words(tag: Tag | None) -> str:
+    return " ".join(tag.get_text(" ").split()) if tag else ""

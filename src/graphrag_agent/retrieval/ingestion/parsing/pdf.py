@@ -1,0 +1,60 @@
+"""PDF: the text layer, one section a page."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING
+
+from graphrag_agent.errors import ParseError
+from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument, Section
+
+if TYPE_CHECKING:
+    from pypdf import PdfReader
+
+PAGE_SEPARATOR = "\n\n"
+_TOOL_TITLE = re.compile(
+    r"untitled|microsoft \w+ - |.*\.(?:docx?|pptx?|xlsx?|indd|tex|dvi|pdf|qxd|rtf|odt)$", re.IGNORECASE
+)
+
+
+def parse_pdf(data: bytes, title: str) -> ParsedDocument:
+    """The pages' text with 1-based pages. Raises ParseError for locked, scanned and damaged files."""
+    from pypdf import PdfReader
+
+    reader = PdfReader(io.BytesIO(data))
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise ParseError("protected by a password; save a copy without one")
+    pages = [_page_text(reader, number) for number in range(1, len(reader.pages) + 1)]
+    if not any(pages):
+        raise ParseError("no text in it: scanned or empty; run OCR on it first")
+    sections = []
+    position = 0
+    for number, page in enumerate(pages, start=1):
+        if page:
+            sections.append(Section(position, position + len(page), page=number))
+        position += len(page) + len(PAGE_SEPARATOR)
+    return ParsedDocument(
+        text=PAGE_SEPARATOR.join(pages), title=_own_title(reader) or title, source_type="pdf", sections=tuple(sections)
+    )
+
+
+def _page_text(reader: PdfReader, number: int) -> str:
+    try:
+        return _storable(reader.pages[number - 1].extract_text())
+    except Exception as error:  # pypdf lets many kinds through from a damaged page
+        reason = f"{type(error).__name__}: {error}"[:120]
+        raise ParseError(f"page {number} can't be read ({reason}); export the PDF anew") from error
+
+
+def _own_title(reader: PdfReader) -> str:
+    try:
+        named = _storable((reader.metadata.title if reader.metadata else None) or "")
+    except Exception:  # damaged metadata must not cost the text
+        return ""
+    return "" if _TOOL_TITLE.match(named) or len(named) > 200 else " ".join(named.split())
+
+
+def _storable(text: str) -> str:
+    """Without NUL and half surrogates, which fonts without a Unicode table leave behind."""
+    return text.replace("\0", "").encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").strip()
