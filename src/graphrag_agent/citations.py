@@ -71,7 +71,9 @@ class CitedText:
 
 
 _ID = r"[a-z][2-9][a-z2-9]{3,5}"
-_BRACKET = re.compile(rf"(?P<space>[ \t]*)(?:\[|【)\s*(?P<ids>{_ID}(?:\s*[,;，、]\s*{_ID})*)\s*(?:\]|】)", re.IGNORECASE)
+_BRACKET = re.compile(
+    rf"(?P<space>[ \t]*)(?:\[|【)\s*(?P<ids>{_ID}(?:\s*[,;，、]\s*{_ID})*)\s*(?:\]|】)", re.IGNORECASE
+)
 
 
 def resolve_citations(text: str, evidence: Mapping[str, Evidence]) -> CitedText:

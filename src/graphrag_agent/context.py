@@ -15,9 +15,11 @@ class Budget(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    max_rounds: int = Field(6, ge=1, le=50, description="Model calls with tools in one turn")
-    max_tool_calls: int = Field(20, ge=1, le=500, description="Tool calls that may run in one turn")
-    max_seconds: float = Field(120.0, gt=0, le=86_400, description="Seconds after which no further round starts")
+    max_rounds: int = Field(default=6, ge=1, le=50, description="Model calls with tools in one turn")
+    max_tool_calls: int = Field(default=20, ge=1, le=500, description="Tool calls that may run in one turn")
+    max_seconds: float = Field(
+        default=120.0, gt=0, le=86_400, description="Seconds after which no further round starts"
+    )
 
 
 class AgentContext(BaseModel):
@@ -25,21 +27,23 @@ class AgentContext(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    collections: tuple[str, ...] | None = Field(None, description="Search only these collections")
-    document_ids: tuple[str, ...] | None = Field(None, description="Search only these documents")
-    source_types: tuple[str, ...] | None = Field(None, description="Search only these formats, e.g. md, pdf")
-    top_k: int | None = Field(None, ge=1, le=TOP_K_MAX, description="Most hits that one search may return")
-    tools: tuple[str, ...] | None = Field(None, description="Offer the model only these tools")
+    collections: tuple[str, ...] | None = Field(default=None, description="Search only these collections")
+    document_ids: tuple[str, ...] | None = Field(default=None, description="Search only these documents")
+    source_types: tuple[str, ...] | None = Field(default=None, description="Search only these formats, e.g. md, pdf")
+    top_k: int | None = Field(default=None, ge=1, le=TOP_K_MAX, description="Most hits that one search may return")
+    tools: tuple[str, ...] | None = Field(default=None, description="Offer the model only these tools")
     retrieval: Literal["auto", "one_shot", "none"] = Field(
-        "auto",
+        default="auto",
         description="auto: the model decides when to search; one_shot: one search before the model speaks; "
         "none: no search",
     )
-    max_rounds: int | None = Field(None, ge=1, le=50, description="Model calls with tools in this turn")
-    max_tool_calls: int | None = Field(None, ge=1, le=500, description="Tool calls that may run in this turn")
-    max_seconds: float | None = Field(None, gt=0, le=86_400, description="Seconds after which no round starts")
-    parallel_tool_calls: bool = Field(True, description="Run the calls of a round side by side")
-    locale: str | None = Field(None, pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", description="Language of labels")
+    max_rounds: int | None = Field(default=None, ge=1, le=50, description="Model calls with tools in this turn")
+    max_tool_calls: int | None = Field(default=None, ge=1, le=500, description="Tool calls that may run in this turn")
+    max_seconds: float | None = Field(default=None, gt=0, le=86_400, description="Seconds after which no round starts")
+    parallel_tool_calls: bool = Field(default=True, description="Run the calls of a round side by side")
+    locale: str | None = Field(
+        default=None, pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", description="Language of labels"
+    )
 
     def narrow(self, budget: Budget) -> Budget:
         """The smaller of the budget's and this run's limits, field by field."""

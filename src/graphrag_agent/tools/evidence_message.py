@@ -1,7 +1,7 @@
 """Evidence in a tool message: written once as text for the model, pointed into by the artifact.
 
-The text is data: each hit stands in a tag with its source, and no hit can close or open such a tag. The artifact holds no
-text, only where it stands in the message, so nothing is stored twice.
+The text is data: each hit stands in a tag with its source, and no hit can close or open such a tag. The artifact holds
+no text, only where it stands in the message, so nothing is stored twice.
 """
 
 from __future__ import annotations
@@ -56,12 +56,17 @@ def render_evidence(evidence: Sequence[Evidence], *, note: str = "") -> tuple[st
 
 def read_evidence(messages: Iterable[BaseMessage]) -> dict[str, Evidence]:
     """Short id -> evidence of every tool message among the messages."""
-    found = {}
+    found: dict[str, Evidence] = {}
     for message in messages:
         if isinstance(message, ToolMessage):
             for item in _read(message.text, message.artifact):
                 found.setdefault(item.id, item)
     return found
+
+
+def evidence_text(messages: Iterable[BaseMessage]) -> str:
+    """All evidence of the messages as one text, for a prompt that shows no tool messages."""
+    return render_evidence(list(read_evidence(messages).values()))[0]
 
 
 def rename_collisions(

@@ -35,15 +35,14 @@ def build_knowledge_search(knowledge: Searchable, *, top_k_limit: int = TOP_K_MA
         query: Annotated[str, Field(min_length=1, description="What to look for, in the user's language; one topic")],
         scope: Annotated[Any, InjectedToolArg],
         top_k: Annotated[int, Field(ge=1, le=TOP_K_MAX, description="How many passages to return")] = DEFAULT_TOP_K,
-        source_type: Annotated[
-            str | None, Field(description="Search only this format, for example md or pdf")
-        ] = None,
+        source_type: Annotated[str | None, Field(description="Search only this format, for example md or pdf")] = None,
         document_ids: Annotated[list[str] | None, Field(description="Search only these documents")] = None,
     ) -> tuple[str, dict[str, Any]]:
-        """Search the knowledge base for passages that answer a question. One topic a call: ask about A and B in two calls.
+        """Search the knowledge base for passages that answer a question.
 
-        Use it for anything that the documents may know. Don't use it for small talk or for rewriting a text that is
-        already given. Each passage comes with an id; cite it in the answer as [id].
+        One topic a call: look for A and B in two calls. Use it for anything that the documents may know. Don't use it
+        for small talk or for rewriting a text that is already given. Each passage comes with an id; cite it in the
+        answer as [id].
         """
         narrowed = scope.narrowed(
             document_ids=document_ids, source_types=None if source_type is None else [source_type]

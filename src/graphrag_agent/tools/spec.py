@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langchain_core.tools import BaseTool, tool
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -49,7 +49,8 @@ class ToolSpec:
     @cached_property
     def injected(self) -> frozenset[str]:
         """Arguments that the loop fills in, never the model."""
-        return frozenset(self.tool.get_input_schema().model_fields) - frozenset(self.arguments.model_fields)
+        taken = cast(type[BaseModel], self.tool.get_input_schema()).model_fields
+        return frozenset(taken) - frozenset(self.arguments.model_fields)
 
     def validate(self, arguments: Any) -> dict[str, Any]:
         """The arguments with defaults filled in. Raises ToolArgumentError that names what is wrong."""

@@ -1,0 +1,45 @@
+"""The agent loop, drawn: nodes, where each may lead, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from langgraph.graph import START, StateGraph
+
+from graphrag_agent.context import AgentContext
+from graphrag_agent.graph.loop import Loop
+from graphrag_agent.graph.node import Node
+from graphrag_agent.graph.nodes.commit_answer import commit_answer
+from graphrag_agent.graph.nodes.dedupe_guard import dedupe_guard
+from graphrag_agent.graph.nodes.model import model
+from graphrag_agent.graph.nodes.retrieve_once import retrieve_once
+from graphrag_agent.graph.nodes.start_turn import start_turn
+from graphrag_agent.graph.nodes.summarize_on_max_iterations import summarize_on_max_iterations
+from graphrag_agent.graph.nodes.tool_dispatch import tool_dispatch
+from graphrag_agent.graph.state import TurnInput, TurnOutput, TurnState
+
+Diagram = StateGraph[TurnState, AgentContext, TurnInput, TurnOutput]
+STOP = "summarize_on_max_iterations"
+
+
+def draw(loop: Loop) -> Diagram:
+    """The graph of one loop, not yet compiled."""
+    diagram = StateGraph(TurnState, context_schema=AgentContext, input_schema=TurnInput, output_schema=TurnOutput)
+
+    def add(node: Callable[..., Any], *leads_to: str, does: str) -> None:
+        diagram.add_node(
+            node.__name__, Node(partial(node, loop)), destinations=leads_to, metadata={"description": does}
+        )
+
+    add(start_turn, "model", "retrieve_once", does="Clears the last turn's leavings, picks the tool protocol")
+    add(retrieve_once, "model", does="One search with the user's words, for models without tools")
+    add(model, "dedupe_guard", "commit_answer", STOP, does="One model call")
+    add(dedupe_guard, "tool_dispatch", "model", STOP, does="One verdict for each tool call")
+    add(tool_dispatch, "model", STOP, does="Runs tool calls; errors become messages")
+    add(summarize_on_max_iterations, "commit_answer", does="A last call without tools: answer from the evidence")
+    add(commit_answer, does="Resolves citations, writes the answer, empties the turn")
+    diagram.add_edge(START, "start_turn")
+    diagram.set_finish_point("commit_answer")
+    return diagram

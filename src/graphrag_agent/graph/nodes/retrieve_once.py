@@ -1,0 +1,28 @@
+"""One search with the user's words, for a model that can't call tools."""
+
+from __future__ import annotations
+
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command
+
+from graphrag_agent.graph.loop import SEARCH_TOOL, Loop
+from graphrag_agent.graph.nodes.tool_dispatch import run_call
+from graphrag_agent.graph.policy.budget import Spent
+from graphrag_agent.graph.state import TurnState
+
+MAX_QUERY_CHARACTERS = 2_000
+"""A pasted document is no query; its beginning usually says what is wanted."""
+
+
+async def retrieve_once(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
+    """The same tool and the same evidence as in the loop, as if the model had asked for it."""
+    questions = [message for message in state["messages"] if isinstance(message, HumanMessage)]
+    query = questions[-1].text.strip()[:MAX_QUERY_CHARACTERS] if questions else ""
+    if not query:
+        return Command(goto="model")
+    spent = Spent.of(state.get("budget"))
+    call = {"name": SEARCH_TOOL, "args": {"query": query}, "id": f"once-{spent.question}", "type": "tool_call"}
+    asked = AIMessage("", tool_calls=[call], id=f"ask-{spent.question}")
+    result = await run_call(loop.request(), call, config)
+    return Command(update={"turn": [asked, result], "budget": spent.plus(run=1).channel}, goto="model")

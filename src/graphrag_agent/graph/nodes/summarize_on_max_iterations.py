@@ -1,0 +1,76 @@
+"""The last word of a turn that may not go on: an answer from the evidence, whatever happened."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphBubbleUp
+from langgraph.types import Command
+
+from graphrag_agent.citations import Evidence
+from graphrag_agent.graph.loop import Loop, Request
+from graphrag_agent.graph.policy.budget import Spent
+from graphrag_agent.graph.prompts.building import build_prompt
+from graphrag_agent.graph.state import TurnState
+from graphrag_agent.tools.evidence_message import read_evidence
+
+logger = logging.getLogger(__name__)
+
+EXTRACT_COUNT = 3
+EXTRACT_CHARACTERS = 300
+
+
+async def summarize_on_max_iterations(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
+    """A last call without tools; when the model can't answer, the best passages as they stand."""
+    request, ending = loop.request(), state.get("ending") or ""
+    message = None if ending == "model_error" else await _last_call(request, state, ending, config)
+    spent = Spent.of(state.get("budget"))
+    if message is None:
+        evidence = read_evidence(state.get("turn") or [])
+        message = AIMessage(_extract(evidence), id=f"extract-{uuid.uuid4()}", response_metadata={"extract": True})
+        ending = ending or "model_error"
+    elif usage := message.usage_metadata:
+        spent = spent.plus(input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"])
+    update = {"turn": [message], "ending": ending, "budget": spent.channel}
+    return Command(update=update, goto="commit_answer")
+
+
+async def _last_call(request: Request, state: TurnState, ending: str, config: RunnableConfig) -> AIMessage | None:
+    prompt = build_prompt(
+        request.protocol, state["messages"], _asked(state), stop_because=ending or "the last answer was empty"
+    )
+    try:
+        message = await request.loop.chat_model.ainvoke(prompt, config)
+    except GraphBubbleUp:
+        raise
+    except Exception as error:
+        logger.warning("the last call of the turn failed: %s: %s", type(error).__name__, error)
+        return None
+    if not message.text.strip():
+        return None
+    return message.model_copy(update={"tool_calls": [], "invalid_tool_calls": []})
+
+
+def _asked(state: TurnState) -> list[AnyMessage]:
+    """The turn without an empty message at its end."""
+    turn = list(state.get("turn") or [])
+    while turn and isinstance(turn[-1], AIMessage) and not turn[-1].tool_calls and not turn[-1].invalid_tool_calls:
+        turn.pop()
+    return turn
+
+
+def _extract(evidence: Mapping[str, Evidence]) -> str:
+    best = sorted(evidence.values(), key=lambda item: -item.score)[:EXTRACT_COUNT]
+    if not best:
+        return "No answer could be written, and nothing was found in the documents."
+    passages = [f"- {_shortened(item.text)} [{item.id}]" for item in best]
+    return "\n".join(["No answer could be written. These passages were found:", *passages])
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= EXTRACT_CHARACTERS else f"{line[:EXTRACT_CHARACTERS].rsplit(' ', 1)[0]} …"

@@ -1,0 +1,64 @@
+"""The messages that a model call gets in this round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+
+from graphrag_agent.graph.loop import Protocol
+from graphrag_agent.graph.policy.pairing import pair_messages
+from graphrag_agent.graph.prompts.loading import render_prompt
+from graphrag_agent.tools.evidence_message import evidence_text
+
+Content = str | list[str | dict[Any, Any]]
+
+CANCELLED = "cancelled"
+"""Key in a question's additional_kwargs: its turn was cut off before it had an answer."""
+
+ENDING_REASONS = {
+    "max_rounds": "no more rounds are allowed in this turn",
+    "max_calls": "no more tool calls are allowed in this turn",
+    "max_seconds": "the time for this turn is over",
+}
+
+
+def build_prompt(
+    protocol: Protocol, history: Sequence[BaseMessage], turn: Sequence[BaseMessage], *, stop_because: str = ""
+) -> list[BaseMessage]:
+    """System prompt, the thread's questions and answers, and the running turn, paired as providers demand.
+
+    `stop_because`: the ending for which this is the last call, without tools. It is said in the system message: a
+    message at the end would pass for the question.
+    """
+    if protocol == "native":
+        system, shown = render_prompt("system"), turn
+    elif protocol == "one_shot":
+        system, shown = render_prompt("one_shot", evidence=evidence_text(turn) or "(nothing was found)"), ()
+    else:
+        system, shown = render_prompt("no_retrieval"), ()
+    if stop_because:
+        system += "\n\n" + render_prompt("summarize", reason=ENDING_REASONS.get(stop_because, stop_because))
+    return [SystemMessage(system), *pair_messages([*_dialogue(history), *shown])]
+
+
+def _dialogue(history: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Questions and answers in turn: some chat templates refuse two human messages in a row."""
+    dialogue: list[BaseMessage] = []
+    for message in history:
+        previous = dialogue[-1] if dialogue else None
+        if isinstance(message, HumanMessage) and isinstance(previous, HumanMessage):
+            if previous.additional_kwargs.get("ending") == CANCELLED:
+                dialogue.append(AIMessage("(This question got no answer: its turn was cut off.)"))
+            else:
+                dialogue[-1] = message.model_copy(update={"content": _joined(previous.content, message.content)})
+                continue
+        dialogue.append(message)
+    return dialogue
+
+
+def _joined(first: Content, second: Content) -> Content:
+    if isinstance(first, str) and isinstance(second, str):
+        return f"{first}\n\n{second}"
+    return [*([first] if isinstance(first, str) else first), *([second] if isinstance(second, str) else second)]
