@@ -47,14 +47,17 @@ class ChunkStore(Protocol):
     """Chunks and documents of all tenants; every read takes a scope and applies it before scoring.
 
     Methods are async; implementations over blocking engines move the call to a thread. Writes of one document become
-    visible chunk by chunk, so write its `Document` last: a document without chunks was not finished.
+    visible chunk by chunk, so its `Document` is written last and removed first: chunks without a record are unfinished.
+    BM25 statistics are those of the scope's tenant, so nobody's scores tell what another tenant has.
     """
 
     async def profile(self) -> StoreProfile | None:
         """What the vectors were made with; None before the first vector is written."""
         ...
 
-    async def write_profile(self, profile: StoreProfile) -> None: ...
+    async def write_profile(self, profile: StoreProfile) -> None:
+        """Once, before the first chunk with a vector; the vector's length can't change later."""
+        ...
 
     async def write_chunks(self, records: Sequence[ChunkRecord]) -> None:
         """Insert, or replace where the chunk's id is there already."""
@@ -92,6 +95,14 @@ class ChunkStore(Protocol):
 
     async def documents(self, scope: Scope) -> list[Document]:
         """By source, without text (`text` is empty)."""
+        ...
+
+    async def content_hash(self, document_id: str) -> str | None:
+        """For the writer, who sees all scopes: the hash of the stored record; None without one."""
+        ...
+
+    async def chunk_ids(self, document_id: str) -> list[str]:
+        """For the writer, who sees all scopes: ids of all stored chunks of the document, in no order."""
         ...
 
     async def counts(self, scope: Scope) -> StoreCounts: ...

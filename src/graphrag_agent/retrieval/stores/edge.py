@@ -1,0 +1,228 @@
+"""The `embedded` store: two shards of the Qdrant engine in this process, in one folder.
+
+The engine's own log is off (it takes 64 MB a shard), and with it the engine's lock: our lock file keeps a second process
+out, and what was written is safe after `flush`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+from zlib import crc32
+
+import qdrant_edge as edge
+
+from graphrag_agent.documents import Chunk, Document
+from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.retrieval.stores import payload
+from graphrag_agent.retrieval.stores.bm25 import term_weight
+from graphrag_agent.retrieval.stores.folder_lock import FolderLock
+from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, StoreCounts, StoreProfile, Terms, Vector
+
+T = TypeVar("T")
+_DENSE = "dense"
+_SPARSE = "bm25"
+_PAGE = 1000
+_ID_NAMESPACE = uuid.UUID("6f2f0f62-5a0d-4a5e-9c0d-2f0c2a6c7b11")
+
+
+class EdgeStore:
+    """A `ChunkStore` in a folder; one process at a time. Raises StoreLockedError when another has it."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = FolderLock(folder)
+        try:
+            self._profile_file = folder / "profile.json"
+            self._profile = _load_profile(self._profile_file)
+            self._chunks = _open_shard(folder / "chunks", payload.INDEXED_FIELDS)
+            self._documents = _open_shard(folder / "documents", payload.INDEXED_FIELDS)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._is_open = True
+
+    async def profile(self) -> StoreProfile | None:
+        return self._profile
+
+    async def write_profile(self, profile: StoreProfile) -> None:
+        await asyncio.to_thread(self._write_profile, profile)
+
+    async def write_chunks(self, records: Sequence[ChunkRecord]) -> None:
+        def write() -> None:
+            self._chunks.update(edge.UpdateOperation.upsert_points([_chunk_point(record) for record in records]))
+
+        await asyncio.to_thread(write)
+
+    async def remove_chunks(self, chunk_ids: Sequence[str]) -> None:
+        await _update(self._chunks, edge.UpdateOperation.delete_points([_point_id(name) for name in chunk_ids]))
+
+    async def vectors(self, chunk_ids: Sequence[str]) -> dict[str, Vector]:
+        points = {_point_id(name): name for name in chunk_ids}
+        records = await asyncio.to_thread(self._chunks.retrieve, list(points), False, [_DENSE]) if self._profile else []
+        found = {points[str(record.id)]: record.vector for record in records}
+        return {name: vector[_DENSE] for name, vector in found.items() if vector and _DENSE in vector}
+
+    async def chunks(self, document_id: str, scope: Scope) -> list[Chunk]:
+        narrow = scope.narrowed(document_ids=[document_id])
+        found = [payload.parse_chunk(fields) for fields in await _read(self._chunks, narrow)]
+        return sorted(found, key=lambda chunk: chunk.position)
+
+    async def search_dense(self, vector: Vector, scope: Scope, limit: int) -> list[LegHit]:
+        if self._profile is None or scope.is_empty:
+            return []
+        return await self._search(list(vector), _DENSE, scope, limit)
+
+    async def search_bm25(self, terms: Terms, scope: Scope, limit: int) -> list[LegHit]:
+        if not terms or scope.is_empty:
+            return []
+        return await self._search(_sparse({term: float(count) for term, count in terms.items()}), _SPARSE, scope, limit)
+
+    async def write_document(self, document: Document) -> None:
+        point = edge.Point(_point_id(document.id), {}, payload.document_payload(document))
+        await _update(self._documents, edge.UpdateOperation.upsert_points([point]))
+
+    async def remove_document(self, document_id: str) -> None:
+        await _update(self._documents, edge.UpdateOperation.delete_points([_point_id(document_id)]))
+
+    async def document(self, document_id: str, scope: Scope) -> Document | None:
+        found = await _read(self._documents, scope.narrowed(document_ids=[document_id]))
+        return payload.parse_document(found[0]) if found else None
+
+    async def documents(self, scope: Scope) -> list[Document]:
+        fields = edge.PayloadSelector.Exclude([f"{payload.BODY}.text"])
+        found = [payload.parse_document(item) for item in await _read(self._documents, scope, fields)]
+        return sorted(found, key=lambda item: (item.source, item.id))
+
+    async def content_hash(self, document_id: str) -> str | None:
+        fields = edge.PayloadSelector.Include([f"{payload.BODY}.content_hash"])
+        records = await asyncio.to_thread(self._documents.retrieve, [_point_id(document_id)], fields, False)
+        return str(records[0].payload[payload.BODY]["content_hash"]) if records else None
+
+    async def chunk_ids(self, document_id: str) -> list[str]:
+        chunk_filter = edge.Filter(must=[_match("document_id", [document_id])])
+        fields = edge.PayloadSelector.Include([f"{payload.BODY}.id"])
+        found = await asyncio.to_thread(lambda: list(_scroll(self._chunks, chunk_filter, fields)))
+        return [item[payload.BODY]["id"] for item in found]
+
+    async def counts(self, scope: Scope) -> StoreCounts:
+        if scope.is_empty:
+            return StoreCounts(documents=0, chunks=0)
+        request = edge.CountRequest(exact=True, filter=_filter(scope))
+        documents = await asyncio.to_thread(self._documents.count, request)
+        return StoreCounts(documents=documents, chunks=await asyncio.to_thread(self._chunks.count, request))
+
+    async def flush(self) -> None:
+        await asyncio.to_thread(self._flush)
+
+    async def aclose(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            await asyncio.to_thread(self._close)
+
+    def _flush(self) -> None:
+        self._chunks.flush()
+        self._documents.flush()
+
+    def _close(self) -> None:
+        self._flush()
+        self._chunks.close()
+        self._documents.close()
+        self._lock.release()
+
+    def _write_profile(self, profile: StoreProfile) -> None:
+        vector = edge.UpdateOperation.create_dense_vector(_DENSE, profile.dimensions, edge.Distance.Cosine)
+        self._chunks.update(vector)
+        self._chunks.flush()
+        fresh = self._profile_file.with_suffix(".new")
+        fresh.write_text(json.dumps(profile._asdict()), encoding="utf-8")
+        fresh.replace(self._profile_file)
+        self._profile = profile
+
+    async def _search(self, query: Any, leg: str, scope: Scope, limit: int) -> list[LegHit]:
+        tenant = edge.Filter(must=[_match("tenant", [scope.tenant])])
+        request = edge.QueryRequest(
+            limit=limit,
+            query=edge.Query.Nearest(query, using=leg),
+            filter=_filter(scope),
+            with_payload=True,
+            params=edge.SearchParams(idf=edge.IdfParams(corpus=tenant)) if leg == _SPARSE else None,
+        )
+        points = await asyncio.to_thread(self._chunks.query, request)
+        hits = [LegHit(payload.parse_chunk(point.payload or {}), point.score) for point in points]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.chunk.id))
+
+
+def _open_shard(folder: Path, indexed: Sequence[str]) -> edge.EdgeShard:
+    if not folder.exists():
+        fresh = folder.with_name(f"{folder.name}.{os.getpid()}.new")
+        fresh.mkdir()
+        sparse = {_SPARSE: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)}
+        shard = edge.EdgeShard.create(str(fresh), edge.EdgeConfig(sparse_vectors=sparse, wal_enabled=False))
+        for name in indexed:
+            schema = edge.KeywordIndexParams(is_tenant=name == "tenant")
+            shard.update(edge.UpdateOperation.create_field_index(name, schema))
+        shard.flush()
+        shard.close()
+        fresh.replace(folder)  # a shard that a kill left half made is never loaded
+    return edge.EdgeShard.load(str(folder))
+
+
+def _load_profile(path: Path) -> StoreProfile | None:
+    return StoreProfile(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+
+
+async def _update(shard: edge.EdgeShard, operation: edge.UpdateOperation) -> None:
+    await asyncio.to_thread(shard.update, operation)
+
+
+async def _read(shard: edge.EdgeShard, scope: Scope, fields: Any = True) -> list[dict[str, Any]]:
+    if scope.is_empty:
+        return []
+    return await asyncio.to_thread(lambda: list(_scroll(shard, _filter(scope), fields)))
+
+
+def _scroll(shard: edge.EdgeShard, chosen: edge.Filter, fields: Any) -> Iterator[dict[str, Any]]:
+    offset = None
+    while True:
+        request = edge.ScrollRequest(offset=offset, limit=_PAGE, filter=chosen, with_payload=fields)
+        records, offset = shard.scroll(request)
+        yield from (record.payload or {} for record in records)
+        if offset is None:
+            return
+
+
+def _filter(scope: Scope) -> edge.Filter:
+    return edge.Filter(must=[_match(name, sorted(values)) for name, values in scope.conditions().items()])
+
+
+def _match(field: str, values: list[str]) -> edge.FieldCondition:
+    return edge.FieldCondition(key=field, match=edge.MatchAny(values))
+
+
+def _point_id(name: str) -> str:
+    return str(uuid.uuid5(_ID_NAMESPACE, name))
+
+
+def _chunk_point(record: ChunkRecord) -> edge.Point:
+    length = sum(record.terms.values())
+    vectors: dict[str, Any] = {}
+    if record.terms:
+        vectors[_SPARSE] = _sparse({term: term_weight(count, length) for term, count in record.terms.items()})
+    if record.vector is not None:
+        vectors[_DENSE] = [float(value) for value in record.vector]
+    return edge.Point(_point_id(record.chunk.id), vectors, payload.chunk_payload(record.chunk))
+
+
+def _sparse(weights: dict[str, float]) -> edge.SparseVector:
+    """Tokens are named by their CRC-32; two tokens of a text with the same one are added up."""
+    values: dict[int, float] = {}
+    for term, weight in weights.items():
+        name = crc32(term.encode())
+        values[name] = values.get(name, 0.0) + weight
+    return edge.SparseVector(list(values), list(values.values()))
