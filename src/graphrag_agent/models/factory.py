@@ -1,0 +1,44 @@
+"""Chat models by name: `load_chat_model`."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+
+from graphrag_agent.errors import ModelUnavailableError
+
+OFFLINE = "offline"
+POSSIBLE = "'offline', 'openai:NAME', or 'provider:NAME' where langchain and the provider's package are installed"
+
+
+def load_chat_model(name: str, **options: Any) -> BaseChatModel:
+    """The chat model of that name, built with the options. Raises ModelUnavailableError that says what is possible."""
+    if name == OFFLINE:
+        from graphrag_agent.models.extractive import ExtractiveChatModel
+
+        return ExtractiveChatModel(**options)
+    provider, _, model = (part.strip() for part in name.partition(":"))
+    if not provider or not model:
+        raise ModelUnavailableError(f"unknown model {name!r}; possible: {POSSIBLE}")
+    if provider == "openai":
+        from graphrag_agent.models.openai_compatible import build_openai_model
+
+        return build_openai_model(model, **options)
+    return _load_with_langchain(provider, model, options)
+
+
+def _load_with_langchain(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel:
+    if importlib.util.find_spec("langchain") is None:
+        raise ModelUnavailableError(
+            f"model '{provider}:{model}' needs langchain and the provider's package: "
+            f"pip install langchain langchain-{provider}"
+        )
+    from langchain.chat_models import init_chat_model
+
+    try:
+        built: BaseChatModel = init_chat_model(model, model_provider=provider, **options)
+    except (ImportError, ValueError) as error:  # no such package; no such provider, or its key is missing
+        raise ModelUnavailableError(f"model '{provider}:{model}': {error}") from error
+    return built
