@@ -1,11 +1,10 @@
 """BM25 in memory: rank-bm25's Okapi with the Lucene idf, scored through postings, growing and shrinking in place.
 
-The weight of a term in a text (`term_weight`) and the idf are the same in every backend, so scores agree between them.
+Weights and idf are those of `term_weights`, which every backend uses, so scores agree between them.
 """
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
@@ -13,26 +12,10 @@ from typing import Any
 import numpy as np
 from rank_bm25 import BM25Okapi
 
-K1 = 1.2
-B = 0.75
-AVERAGE_CHUNK_TERMS = 256
-"""Length that counts as normal, the same for every index.
+from graphrag_agent.retrieval.stores.term_weights import AVERAGE_CHUNK_TERMS, K1, B, lucene_idf, term_weight
 
-A real average would bake the order of ingest into stored weights, and differ between tenants and backends. The value
-hardly matters: nDCG@10 on XQuAD en, de and CMRC zh moves by at most .002 between 128 and 400, and 256 is best or level.
-"""
 _COMPACT_ABOVE = 0.5
 """Share of removed texts above which the postings are rebuilt."""
-
-
-def term_weight(count: int, length: int) -> float:
-    """What a term that occurs `count` times in a text of `length` terms adds to the score, before the idf."""
-    return count * (K1 + 1) / (count + K1 * (1 - B + B * length / AVERAGE_CHUNK_TERMS))
-
-
-def lucene_idf(texts: int, texts_with_term: int) -> float:
-    """Rarity of a term; never negative, unlike Okapi's own."""
-    return math.log(1 + (texts - texts_with_term + 0.5) / (texts_with_term + 0.5))
 
 
 class BM25Index(BM25Okapi):  # type: ignore[misc]  # rank-bm25 has no types

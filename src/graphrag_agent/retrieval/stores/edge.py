@@ -1,7 +1,7 @@
 """The `embedded` store: two shards of the Qdrant engine in this process, in one folder.
 
-The engine's own log is off (it takes 64 MB a shard), and with it the engine's lock: our lock file keeps a second process
-out, and what was written is safe after `flush`.
+The engine's own log is off (it takes 64 MB a shard), and with it the engine's lock: our lock file keeps a second
+process out, and what was written is safe after `flush`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import asyncio
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from zlib import crc32
 
 import qdrant_edge as edge
@@ -20,11 +20,10 @@ import qdrant_edge as edge
 from graphrag_agent.documents import Chunk, Document
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.stores import payload
-from graphrag_agent.retrieval.stores.bm25 import term_weight
 from graphrag_agent.retrieval.stores.folder_lock import FolderLock
 from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, StoreCounts, StoreProfile, Terms, Vector
+from graphrag_agent.retrieval.stores.term_weights import term_weight
 
-T = TypeVar("T")
 _DENSE = "dense"
 _SPARSE = "bm25"
 _PAGE = 1000
@@ -65,8 +64,8 @@ class EdgeStore:
     async def vectors(self, chunk_ids: Sequence[str]) -> dict[str, Vector]:
         points = {_point_id(name): name for name in chunk_ids}
         records = await asyncio.to_thread(self._chunks.retrieve, list(points), False, [_DENSE]) if self._profile else []
-        found = {points[str(record.id)]: record.vector for record in records}
-        return {name: vector[_DENSE] for name, vector in found.items() if vector and _DENSE in vector}
+        stored: dict[str, Any] = {points[str(record.id)]: record.vector or {} for record in records}
+        return {name: vectors[_DENSE] for name, vectors in stored.items() if _DENSE in vectors}
 
     async def chunks(self, document_id: str, scope: Scope) -> list[Chunk]:
         narrow = scope.narrowed(document_ids=[document_id])
@@ -102,7 +101,8 @@ class EdgeStore:
     async def content_hash(self, document_id: str) -> str | None:
         fields = edge.PayloadSelector.Include([f"{payload.BODY}.content_hash"])
         records = await asyncio.to_thread(self._documents.retrieve, [_point_id(document_id)], fields, False)
-        return str(records[0].payload[payload.BODY]["content_hash"]) if records else None
+        stored = records[0].payload if records else None
+        return str(stored[payload.BODY]["content_hash"]) if stored else None
 
     async def chunk_ids(self, document_id: str) -> list[str]:
         chunk_filter = edge.Filter(must=[_match("document_id", [document_id])])

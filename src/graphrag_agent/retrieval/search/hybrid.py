@@ -1,0 +1,136 @@
+"""One query over all legs at once, fused to hits. `search` is the entry."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphrag_agent.documents import Hit, LegScore, assign_short_ids
+from graphrag_agent.errors import SettingsError
+from graphrag_agent.retrieval.embedders import Embedder
+from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.retrieval.search.fusion import fuse_dbsf
+from graphrag_agent.retrieval.stores.port import ChunkStore, LegHit
+from graphrag_agent.retrieval.tokenizer import count_terms
+
+LEGS = ("bm25", "dense")
+CANDIDATES_PER_LEG = 50
+"""DBSF needs the tail of a ranking to know its spread; 50 is what the fusion was measured with."""
+MAX_QUERY_CHARACTERS = 2000
+"""A longer query is a pasted text; its beginning finds the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Hits of one query, best first, and how they came about."""
+
+    query: str
+    hits: tuple[Hit, ...]
+    note: str = ""
+    """What the reader should know or try; empty when there is nothing to say."""
+    trace: Mapping[str, Any] = field(default_factory=dict)
+    """JSON-like: per leg its candidates and milliseconds, or why it was left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LegResult:
+    hits: list[LegHit]
+    trace: dict[str, Any]
+
+
+async def search(
+    store: ChunkStore,
+    embedder: Embedder | None,
+    query: str,
+    scope: Scope,
+    top_k: int,
+    legs: Sequence[str] | None = None,
+) -> SearchResult:
+    """The `top_k` best chunks of the scope. `legs` None means all there are.
+
+    A dense leg that fails is left out, with a note, as long as another leg answers. Raises SettingsError for a bad
+    `top_k` or an unknown leg.
+    """
+    legs = _checked_legs(legs, top_k)
+    words = query.strip()[:MAX_QUERY_CHARACTERS]
+    if not words:
+        return SearchResult(query, (), note="The query is empty: ask with a few words.")
+    started = time.perf_counter()
+    runs = [_search_leg(leg, store, embedder, words, scope) for leg in legs]
+    results = dict(zip(legs, await asyncio.gather(*runs), strict=True))
+    if all("failed" in result.trace for result in results.values()):
+        raise next(result.trace["failed"] for result in results.values())
+    hits = _fused(results, top_k)
+    trace = {
+        "legs": {leg: {**result.trace, **_described_failure(result)} for leg, result in results.items()},
+        "fusion": "dbsf",
+        "milliseconds": _milliseconds(started),
+    }
+    return SearchResult(query, hits, await _note(store, scope, query, hits, results), trace)
+
+
+def _checked_legs(legs: Sequence[str] | None, top_k: int) -> tuple[str, ...]:
+    if top_k < 1:
+        raise SettingsError(f"top_k={top_k!r}: ask for at least one hit")
+    chosen = tuple(dict.fromkeys(LEGS if legs is None else legs))
+    unknown = [leg for leg in chosen if leg not in LEGS]
+    if unknown or not chosen:
+        raise SettingsError(f"legs={legs!r}: use one or more of {', '.join(LEGS)}")
+    return chosen
+
+
+async def _search_leg(leg: str, store: ChunkStore, embedder: Embedder | None, words: str, scope: Scope) -> _LegResult:
+    started = time.perf_counter()
+    if leg == "bm25":
+        hits = await store.search_bm25(count_terms(words), scope, CANDIDATES_PER_LEG)
+    elif embedder is None:
+        return _LegResult([], {"skipped": "no embedder"})
+    elif await store.profile() is None:
+        return _LegResult([], {"skipped": "no vectors stored"})
+    else:
+        try:
+            hits = await store.search_dense(await embedder.embed_query(words), scope, CANDIDATES_PER_LEG)
+        except Exception as error:  # an embedder behind a network may fail; bm25 still answers
+            return _LegResult([], {"failed": error})
+    return _LegResult(hits, {"candidates": len(hits), "milliseconds": _milliseconds(started)})
+
+
+def _fused(results: Mapping[str, _LegResult], top_k: int) -> tuple[Hit, ...]:
+    rankings = {leg: [(hit.chunk.id, hit.score) for hit in result.hits] for leg, result in results.items()}
+    chunks = {hit.chunk.id: hit.chunk for result in results.values() for hit in result.hits}
+    best = fuse_dbsf(rankings)[:top_k]
+    names = assign_short_ids([chunk_id for chunk_id, _ in best])
+    places: dict[str, dict[str, LegScore]] = {}
+    for leg, ranking in rankings.items():
+        for rank, (chunk_id, score) in enumerate(ranking, start=1):
+            places.setdefault(chunk_id, {})[leg] = LegScore(rank, score)
+    return tuple(Hit(names[name], chunks[name], score, places[name]) for name, score in best)
+
+
+async def _note(
+    store: ChunkStore, scope: Scope, query: str, hits: Sequence[Hit], results: Mapping[str, _LegResult]
+) -> str:
+    notes = []
+    if len(query.strip()) > MAX_QUERY_CHARACTERS:
+        notes.append(f"The query was cut to its first {MAX_QUERY_CHARACTERS} characters.")
+    notes += [f"The {leg} leg failed and was left out." for leg, found in results.items() if "failed" in found.trace]
+    if not hits:
+        counts = await store.counts(scope)
+        notes.append(
+            "Nothing matched: try other words, fewer words, or the language of the documents."
+            if counts.chunks
+            else "There is nothing to search here: the knowledge base has no documents in this scope."
+        )
+    return " ".join(notes)
+
+
+def _described_failure(result: _LegResult) -> dict[str, str]:
+    error = result.trace.get("failed")
+    return {"failed": f"{type(error).__name__}: {error}"} if error else {}
+
+
+def _milliseconds(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 2)
