@@ -11,11 +11,15 @@ from typing import NamedTuple
 from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument, Section, SectionKind
 from graphrag_agent.token_estimate import UNITS_PER_TOKEN, count_token_units
 
-MAX_PASSAGE_TOKENS = 320
-"""Estimated, without the heading lines above: with title and headings it fits the 512 tokens of small embedders."""
+MAX_PASSAGE_TOKENS = 300
+"""Estimated, before heading lines and small neighbours join: with both it fits the 512 tokens of small embedders."""
+
+SMALL_PASSAGE_TOKENS = 40
+"""A piece below this says too little alone, so it may join a full neighbour of the same heading and page."""
 
 _MAX_HEADING_UNITS = 80 * UNITS_PER_TOKEN
 """Headings without text below them pile up to this before they become a passage of their own."""
+_SMALL_UNITS = SMALL_PASSAGE_TOKENS * UNITS_PER_TOKEN
 _MAX_UNITS = MAX_PASSAGE_TOKENS * UNITS_PER_TOKEN
 _MAX_CHARS = _MAX_UNITS // count_token_units("x")
 _MAX_COMBINED = 20
@@ -90,13 +94,18 @@ def _joined_small(text: str, spans: Iterable[_Span]) -> Iterator[_Span]:
     for span in spans:
         if last is None:
             last = span
-        elif last.heading == span.heading and _can_join(text, last, span, _MAX_UNITS):
+        elif last.heading == span.heading and _can_join(text, last, span, _joined_limit(text, last, span)):
             last = last._replace(end=span.end)
         else:
             yield last
             last = span
     if last:
         yield last
+
+
+def _joined_limit(text: str, *spans: _Span) -> int:
+    smaller = min(count_token_units(text[span.start : span.end]) for span in spans)
+    return _MAX_UNITS + (_SMALL_UNITS if smaller < _SMALL_UNITS else 0)
 
 
 def _can_join(text: str, first: _Span, second: _Span, max_units: int | None) -> bool:

@@ -25,21 +25,36 @@ def parse_html(data: bytes, title: str) -> ParsedDocument:
     """The page as Markdown text (offsets refer to that), titled by <title>, else the first h1."""
     from bs4 import BeautifulSoup
 
-    page = BeautifulSoup(decode_text(data), "html.parser")
+    # a leading doctype keeps the parser from guessing that the text is XML, a file name or an address
+    page = BeautifulSoup("<!DOCTYPE html>" + decode_text(data), "html.parser")
     named = _words(page.title) or _words(page.h1)
     _drop_noise(page)
+    _open_layout_tables(page)
     text = _to_markdown(_content(page))
     return ParsedDocument(text=text, title=named or title, source_type="html", sections=outline(text).sections)
 
 
 def _drop_noise(page: BeautifulSoup) -> None:
-    from bs4 import Comment
+    from bs4.element import PreformattedString
 
     for tag in [*page.find_all(_NOISE), *page.select(_HIDDEN), *page.find_all(style=_INVISIBLE_STYLE)]:
         if not tag.decomposed and tag.name not in ("html", "body"):
             tag.decompose()
-    for comment in page.find_all(string=lambda found: isinstance(found, Comment)):
-        comment.extract()
+    for unseen in page.find_all(string=lambda found: isinstance(found, PreformattedString)):
+        unseen.extract()  # comments, doctype, processing instructions
+
+
+def _open_layout_tables(page: BeautifulSoup) -> None:
+    """Tables around tables arrange a page; read as tables they would end up in one endless row."""
+    for table in page.find_all("table"):
+        if table.decomposed:
+            continue
+        if not _words(table):
+            table.decompose()
+        elif table.find("table"):
+            parts = table.find_all(["thead", "tbody", "tr", "td", "th", "caption"])
+            for part in [table, *(part for part in parts if part.find_parent("table") is table)]:
+                part.name = "div"
 
 
 def _content(page: BeautifulSoup) -> Tag:
@@ -60,7 +75,7 @@ def _to_markdown(content: Tag) -> str:
         escape_underscores=False,
         table_infer_header=True,
     )
-    return _BLANK_LINES.sub("\n\n", str(converter.convert_soup(content))).strip()
+    return _BLANK_LINES.sub("\n\n", str(converter.convert_soup(content)).replace("\xa0", " ")).strip()
 
 
 def _words(tag: Tag | None) -> str:

@@ -68,7 +68,7 @@ def outline(text: str, *, start: int = 0) -> Outline:
     position = start
     for block in [*_blocks(text, start), _Block(len(text), len(text), "prose")]:
         above = HEADING_SEPARATOR.join(name for _, name in path)
-        if block.start > position:
+        if text[position : block.start].strip():
             sections.append(Section(position, block.start, above))
         if block.kind == "heading":
             path = [entry for entry in path if entry[0] < block.level] + [(block.level, block.name)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 from typing import TYPE_CHECKING
 
@@ -14,14 +15,20 @@ if TYPE_CHECKING:
 
 PAGE_SEPARATOR = "\n\n"
 _TOOL_TITLE = re.compile(
-    r"untitled|microsoft \w+ - |.*\.(?:docx?|pptx?|xlsx?|indd|tex|dvi|pdf|qxd|rtf|odt)$", re.IGNORECASE
+    r"\(?(?:untitled|anonymous|unspecified|document\d*|powerpoint presentation|microsoft \w+ - .*)\)?"
+    r"|.*\.(?:docx?|pptx?|xlsx?|indd|tex|dvi|pdf|qxd|rtf|odt)",
+    re.IGNORECASE,
 )
+"""Titles that programs make up; the file's name says more."""
+_SILENT = logging.NullHandler()
 
 
 def parse_pdf(data: bytes, title: str) -> ParsedDocument:
     """The pages' text with 1-based pages. Raises ParseError for locked, scanned and damaged files."""
     from pypdf import PdfReader
 
+    # pypdf reports every mended flaw; without a handler of the application that would go to stderr
+    logging.getLogger("pypdf").addHandler(_SILENT)
     reader = PdfReader(io.BytesIO(data))
     if reader.is_encrypted and not reader.decrypt(""):
         raise ParseError("protected by a password; save a copy without one")
@@ -52,7 +59,7 @@ def _own_title(reader: PdfReader) -> str:
         named = _storable((reader.metadata.title if reader.metadata else None) or "")
     except Exception:  # damaged metadata must not cost the text
         return ""
-    return "" if _TOOL_TITLE.match(named) or len(named) > 200 else " ".join(named.split())
+    return "" if _TOOL_TITLE.fullmatch(named) or len(named) > 200 else " ".join(named.split())
 
 
 def _storable(text: str) -> str:

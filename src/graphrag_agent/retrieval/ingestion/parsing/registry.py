@@ -35,10 +35,9 @@ def parse_file(path: Path) -> ParsedDocument:
     """The file's text, title and sections. Raises ParseError that names the file and what to do about it."""
     parse = PARSERS.get(path.suffix.lower())
     if parse is None:
+        what = f"the suffix {path.suffix!r}" if path.suffix else "a name without suffix"
         known = ", ".join(sorted(SUPPORTED_SUFFIXES))
-        raise ParseError(
-            f"{path}: no parser for {path.suffix.lower() or 'a name without suffix'!r}; convert it to one of {known}"
-        )
+        raise ParseError(f"{path}: no parser for {what}; convert it to one of {known}")
     data = _read(path)
     try:
         parsed = parse(data, _readable_stem(path))

@@ -1,0 +1,130 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphrag_agent.retrieval.ingestion.chunking import MAX_PASSAGE_TOKENS, SMALL_PASSAGE_TOKENS, split_document
+from graphrag_agent.retrieval.ingestion.parsing import ParsedDocument, Section, find_files, parse_file
+from graphrag_agent.retrieval.ingestion.parsing.markdown import parse_markdown
+from graphrag_agent.token_estimate import estimate_tokens
+
+HANDBOOK = Path(__file__).parents[4] / "../shared/data/documents/handbook_18f"
+MOST_TOKENS = MAX_PASSAGE_TOKENS + SMALL_PASSAGE_TOKENS
+SENTENCE = "Meals are paid up to 45 EUR a day, unless the host pays. "
+PIECES = [
+    "word ",
+    "年假。",
+    "，",
+    "😀",
+    "👩‍👩‍👧",
+    "é",
+    "\r\n",
+    "\n\n",
+    "# H\n",
+    "- a\n",
+    "```\n",
+    "| a | b |\n",
+    "\u3000",
+    "x" * 900,
+    "中" * 500,
+]
+
+
+def markdown(text: str) -> ParsedDocument:
+    return parse_markdown(text.encode(), "Stem")
+
+
+def check_exact(parsed: ParsedDocument) -> None:
+    covered, position = set(), 0
+    for passage in split_document(parsed):
+        assert parsed.text[passage.start : passage.end] == passage.text == passage.text.strip() != ""
+        assert passage.start >= position
+        position = passage.end
+        covered.update(range(passage.start, passage.end))
+    wanted = {at for section in parsed.sections for at in range(section.start, section.end) if parsed.text[at].strip()}
+    assert wanted == {at for at in covered if parsed.text[at].strip()}
+
+
+def test_a_short_document_is_one_passage_with_its_heading() -> None:
+    (passage,) = split_document(markdown("# Leave\r\n\r\nTen days. \r\n"))
+    assert (passage.text, passage.start, passage.end, passage.heading) == ("# Leave\r\n\r\nTen days.", 0, 20, "Leave")
+
+
+def test_headings_go_with_the_text_below_and_end_a_passage() -> None:
+    found = [(p.heading, p.text) for p in split_document(markdown("# A\n\n## B\n\none\n\n## C\n\ntwo\n\n## D\n"))]
+    assert found == [("A > B", "# A\n\n## B\n\none"), ("A > C", "## C\n\ntwo"), ("A > D", "## D")]
+
+
+def test_hard_wrapped_prose_is_cut_between_sentences() -> None:
+    text = (SENTENCE.replace("day, ", "day,\n") * 60).strip()
+    passages = split_document(markdown(text))
+    assert len(passages) > 2
+    assert all(p.text.startswith("Meals") and p.text.endswith("pays.") for p in passages)
+
+
+def test_chinese_is_cut_after_its_full_stops() -> None:
+    passages = split_document(markdown("员工每年享有十五天年假，除非合同另有约定。" * 60))
+    assert len(passages) > 2
+    assert all(p.text.startswith("员工") and p.text.endswith("。") for p in passages)
+
+
+def test_tables_are_cut_between_rows_only() -> None:
+    rows = [f"SKU: K-{at}; Note: Fits all. Even large ones, e.g. XL." for at in range(80)]
+    text = "\n".join(rows)
+    parsed = ParsedDocument(text, "Prices", "csv", (Section(0, len(text), kind="table"),))
+    assert [line for passage in split_document(parsed) for line in passage.text.split("\n")] == rows
+
+
+def test_a_fence_that_fits_is_kept_whole() -> None:
+    fence = "```\n" + "line of code\n\n" * 50 + "```"
+    text = f"# A\n\n{SENTENCE * 10}\n\n{fence}\n\n{SENTENCE * 10}"
+    assert any(fence in passage.text for passage in split_document(markdown(text)))
+
+
+def test_a_small_remainder_joins_its_neighbour() -> None:
+    assert len(split_document(markdown(SENTENCE * 18 + "\n\nShort end."))) == 1
+
+
+def test_pages_are_never_joined() -> None:
+    parsed = ParsedDocument("one\n\ntwo", "T", "pdf", (Section(0, 3, page=1), Section(5, 8, page=2)))
+    assert [(passage.text, passage.page) for passage in split_document(parsed)] == [("one", 1), ("two", 2)]
+
+
+def test_what_no_section_covers_stays_out() -> None:
+    parsed = ParsedDocument("one SECRET two", "T", "txt", (Section(0, 4), Section(10, 14)))
+    assert [passage.text for passage in split_document(parsed)] == ["one", "two"]
+
+
+def test_text_without_separators_is_cut_by_length_around_joined_emoji() -> None:
+    family = "👩\u200d👩\u200d👧"
+    passages = split_document(ParsedDocument(family * 900, "T", "txt", (Section(0, len(family) * 900),)))
+    assert len(passages) > 3
+    assert all(passage.text.replace(family, "") == "" for passage in passages)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_passages_are_exact_and_cover_everything(text: str) -> None:
+    parsed = markdown(text)
+    check_exact(parsed)
+    check_exact(ParsedDocument(text, "T", "txt", (Section(0, len(text)),)))
+    headings = 2 * estimate_tokens("# H\n" * 30)
+    assert all(estimate_tokens(p.text) <= MOST_TOKENS + headings for p in split_document(parsed))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(max_size=60), st.integers(1, 80))
+def test_any_text_is_cut_exactly(text: str, times: int) -> None:
+    whole = text * times
+    parsed = ParsedDocument(whole, "T", "txt", (Section(0, len(whole)),))
+    check_exact(parsed)
+    assert all(estimate_tokens(passage.text) <= MOST_TOKENS for passage in split_document(parsed))
+
+
+@pytest.mark.skipif(not HANDBOOK.is_dir(), reason="../shared/data is not laid here")
+def test_a_real_handbook_is_cut_exactly() -> None:
+    files = find_files([HANDBOOK])
+    assert len(files) == 69
+    for file in files:
+        check_exact(parse_file(file))

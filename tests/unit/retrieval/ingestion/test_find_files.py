@@ -1,0 +1,37 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graphrag_agent.errors import SettingsError
+from graphrag_agent.retrieval.ingestion.parsing import find_files
+
+Write = Callable[[str, bytes | str], Path]
+
+
+def names(found: list[Path], root: Path) -> list[str]:
+    return [path.relative_to(root).as_posix() for path in found]
+
+
+def test_folders_give_supported_visible_files_in_order(write: Write, tmp_path: Path) -> None:
+    for name in ["b.md", "a/z.TXT", "a/slides.pptx", ".hidden.md", ".git/x.md", "c.csv"]:
+        write(name, "x")
+    assert names(find_files([tmp_path]), tmp_path) == ["a/z.TXT", "b.md", "c.csv"]
+
+
+def test_named_files_are_kept_whatever_their_suffix_and_once(write: Write, tmp_path: Path) -> None:
+    slides, hidden = write("slides.pptx", "x"), write(".env.md", "x")
+    found = find_files([slides, str(hidden), tmp_path, write("a.md", "x")])
+    assert names(found, tmp_path) == [".env.md", "a.md", "slides.pptx"]
+
+
+def test_link_loops_end_and_a_broken_link_is_kept_to_be_reported(write: Write, tmp_path: Path) -> None:
+    write("a/one.md", "x")
+    (tmp_path / "a/loop").symlink_to(tmp_path)
+    (tmp_path / "a/broken.md").symlink_to(tmp_path / "gone.md")
+    assert names(find_files([tmp_path]), tmp_path) == ["a/broken.md", "a/one.md"]
+
+
+def test_a_missing_path_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="gone: no such file or folder; check the path"):
+        find_files([tmp_path / "gone"])
