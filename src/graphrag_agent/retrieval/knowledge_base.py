@@ -18,7 +18,8 @@ from graphrag_agent.retrieval.embedders import Embedder, resolve_embedder
 from graphrag_agent.retrieval.ingestion.pipeline import IngestReport, Progress, ingest
 from graphrag_agent.retrieval.ingestion.preparation import IngestTarget
 from graphrag_agent.retrieval.scope import EVERYONE, Scope
-from graphrag_agent.retrieval.search.hybrid import SearchResult, search
+from graphrag_agent.retrieval.search.hybrid import search
+from graphrag_agent.retrieval.search.result import SearchResult
 from graphrag_agent.retrieval.stores.opening import MEMORY, checked_folder, open_store
 from graphrag_agent.retrieval.stores.payload import RESERVED_KEYS
 from graphrag_agent.retrieval.stores.port import ChunkStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from graphrag_agent.documents import Hit, LegScore, assign_short_ids
@@ -13,6 +13,7 @@ from graphrag_agent.errors import SettingsError
 from graphrag_agent.retrieval.embedders import Embedder
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.fusion import fuse_dbsf
+from graphrag_agent.retrieval.search.result import SearchResult
 from graphrag_agent.retrieval.stores.port import ChunkStore, LegHit
 from graphrag_agent.retrieval.tokenizer import count_terms
 
@@ -21,18 +22,6 @@ CANDIDATES_PER_LEG = 50
 """DBSF needs the tail of a ranking to know its spread; 50 is what the fusion was measured with."""
 MAX_QUERY_CHARACTERS = 2000
 """A longer query is a pasted text; its beginning finds the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """Hits of one query, best first, and how they came about."""
-
-    query: str
-    hits: tuple[Hit, ...]
-    note: str = ""
-    """What the reader should know or try; empty when there is nothing to say."""
-    trace: Mapping[str, Any] = field(default_factory=dict)
-    """JSON-like: per leg its candidates and milliseconds, or why it was left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Measurements that print a table; not part of the package."""
