@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import queue
 import threading
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -20,27 +21,64 @@ _loop: asyncio.AbstractEventLoop | None = None
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run the coroutine on the background loop and wait for its result."""
+    """Run the coroutine on the background loop and wait for its result.
+
+    A KeyboardInterrupt in the waiting thread cancels it.
+    """
+    done: Future[T] = Future()
+    cancel = _start(coroutine, lambda task: _settle(done, task))
+    try:
+        return done.result()
+    except BaseException:
+        if not done.done():
+            cancel()
+        raise
+
+
+def iterate_sync(items: AsyncIterator[T]) -> Iterator[T]:
+    """The items one by one, all from one task on the background loop.
+
+    Leaving the loop early cancels the task, and so the work behind it.
+    """
+    pending: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
+
+    async def drain() -> None:
+        async for item in items:
+            pending.put((True, item))
+
+    cancel = _start(drain(), lambda task: pending.put((False, _error_of(task))))
+    try:
+        while True:
+            is_item, value = pending.get()
+            if is_item:
+                yield value
+            elif value is None:
+                return
+            else:
+                raise value
+    finally:
+        cancel()
+
+
+def _start(coroutine: Coroutine[Any, Any, T], ended: Callable[[asyncio.Task[T]], None]) -> Callable[[], None]:
+    """Start the coroutine in a copy of this context; returns what cancels it."""
     loop = _background_loop()
     if threading.current_thread().name == _THREAD_NAME:
         coroutine.close()
-        raise RuntimeError("a sync method was called from async code of the package; await its a- twin instead")
-    done: Future[T] = Future()
+        raise RuntimeError("a sync method was called from async code; await its a- twin instead")
     context = contextvars.copy_context()
     tasks: list[asyncio.Task[T]] = []
 
     def start() -> None:
-        task = loop.create_task(coroutine, context=context)
-        tasks.append(task)
-        task.add_done_callback(lambda ended: _settle(done, ended))
+        tasks.append(loop.create_task(coroutine, context=context))
+        tasks[0].add_done_callback(ended)
 
     loop.call_soon_threadsafe(start)
-    try:
-        return done.result()
-    except BaseException:
-        if not done.done():  # the waiting thread was interrupted: stop the work too
-            loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
-        raise
+
+    def cancel() -> None:
+        loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+
+    return cancel
 
 
 def _background_loop() -> asyncio.AbstractEventLoop:
@@ -53,10 +91,11 @@ def _background_loop() -> asyncio.AbstractEventLoop:
 
 
 def _settle(done: Future[T], task: asyncio.Task[T]) -> None:
-    if task.cancelled():
-        done.cancel()
-        done.set_running_or_notify_cancel()
-    elif error := task.exception():
+    if (error := _error_of(task)) is not None:
         done.set_exception(error)
     else:
         done.set_result(task.result())
+
+
+def _error_of(task: asyncio.Task[Any]) -> BaseException | None:
+    return asyncio.CancelledError() if task.cancelled() else task.exception()

@@ -14,6 +14,10 @@ from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage, conv
 from langgraph.channels import DeltaChannel
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
+SNAPSHOT_FREQUENCY = 30
+"""Updates of `messages` (two a turn) between full copies in a checkpoint. Every turn reads back to the last copy: with
+langgraph's 100, turn 50 costs 1.45x the CPU of turn 1 (SQLite, durability sync), with 30 1.05x for 1 % more bytes."""
+
 
 def merge_messages(state: Sequence[BaseMessage], writes: Sequence[Any]) -> list[BaseMessage]:
     """Messages by id: a known id replaces in place, a new one is appended, RemoveMessage removes.
@@ -50,7 +54,7 @@ def _derived_id(message: BaseMessage, at: int, taken: dict[str | None, int]) -> 
 class TurnInput(TypedDict):
     """What a caller gives: the new question, as a message."""
 
-    messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages)]
+    messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=SNAPSHOT_FREQUENCY)]
 
 
 class TurnOutput(TurnInput, total=False):

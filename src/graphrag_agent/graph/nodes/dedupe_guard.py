@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -34,7 +35,7 @@ def dedupe_guard(loop: Loop, state: TurnState, config: RunnableConfig) -> Comman
         refused=sum(verdict.kind == "refuse" for verdict in verdicts),
     )
     ending = ending_after_batch(spent, limits)
-    update = {
+    update: dict[str, Any] = {
         "turn": [_answer(verdict) for verdict in verdicts if verdict.kind != "run"],
         "ledger": {**(state.get("ledger") or {}), **{v.fingerprint: v.call["id"] for v in running}},
         "budget": spent.channel,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -20,8 +21,9 @@ def start_turn(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[
     messages = state.get("messages") or []
     question = next((message for message in reversed(messages) if isinstance(message, HumanMessage)), None)
     started = Spent(question=(question and question.id) or "", started_at=round(time.time(), 3))
-    update = {
-        "messages": _cancelled(messages, Spent.of(state.get("budget")).question, started.question),
+    cancelled = _cancelled(messages, Spent.of(state.get("budget")).question, started.question)
+    update: dict[str, Any] = {
+        **({"messages": cancelled} if cancelled else {}),
         "turn": Overwrite([]),
         "ledger": {},
         "budget": started.channel,

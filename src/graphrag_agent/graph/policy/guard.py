@@ -61,8 +61,7 @@ def fingerprint(spec: ToolSpec, arguments: Mapping[str, Any], scope_key: str) ->
     """
     meant = _fold(arguments) if spec.family == "search" else arguments
     canonical = json.dumps(meant, sort_keys=True, ensure_ascii=False, default=str)
-    digest = hashlib.blake2b(f"{canonical}\n{scope_key}".encode(), digest_size=8).hexdigest()
-    return f"{spec.name}:{digest}"
+    return hashlib.blake2b(f"{spec.name}\n{canonical}\n{scope_key}".encode(), digest_size=8).hexdigest()
 
 
 def _judge(

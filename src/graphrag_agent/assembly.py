@@ -1,0 +1,92 @@
+"""Puts the parts together: a graph from a model, a knowledge base and tools; the same from settings."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+from langgraph.types import Checkpointer
+
+from graphrag_agent.context import AgentContext, Budget
+from graphrag_agent.errors import SettingsError
+from graphrag_agent.graph.builder import draw
+from graphrag_agent.graph.loop import Loop
+from graphrag_agent.graph.state import TurnInput, TurnOutput, TurnState
+from graphrag_agent.models.factory import load_chat_model
+from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
+from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.retrieval.search.result import SearchResult
+from graphrag_agent.settings import Settings
+from graphrag_agent.tools.knowledge_search import Searchable, build_knowledge_search
+from graphrag_agent.tools.registry import ToolRegistry
+from graphrag_agent.tools.spec import ToolSpec
+
+RagGraph = CompiledStateGraph[TurnState, AgentContext, TurnInput, TurnOutput]
+ToolLike = ToolSpec | BaseTool | Callable[..., Any]
+MODES = ("rag",)
+
+
+def build_rag_graph(
+    *,
+    model: BaseChatModel | str,
+    knowledge: Searchable | None = None,
+    tools: Iterable[ToolLike] = (),
+    mode: str = "rag",
+    budget: Budget | None = None,
+    checkpointer: Checkpointer = None,
+    store: BaseStore | None = None,
+) -> RagGraph:
+    """A compiled LangGraph graph in which the model searches the knowledge base as often as it needs.
+
+    `model` is a chat model or a name: "offline", "openai:NAME". `knowledge` is a KnowledgeBase or anything with its
+    `asearch`; without it the graph has only `tools`. Leave `checkpointer` out on a LangGraph server, which brings its
+    own. Raises SettingsError for a bad mode or tool, ModelUnavailableError for a model that can't be built.
+    """
+    if mode not in MODES:
+        raise SettingsError(f"mode={mode!r} is unknown; there is: {', '.join(MODES)}")
+    searching = [] if knowledge is None else [build_knowledge_search(knowledge)]
+    loop = Loop(
+        chat_model=load_chat_model(model) if isinstance(model, str) else model,
+        tools=ToolRegistry([*searching, *tools]),
+        budget=budget or Budget(),
+    )
+    return draw(loop).compile(checkpointer=checkpointer, store=store, name="graphrag_agent")
+
+
+def budget_from(settings: Settings) -> Budget:
+    """The budget that the settings give every turn."""
+    return Budget(**{name: getattr(settings, name) for name in Budget.model_fields})
+
+
+def open_knowledge_base(settings: Settings) -> KnowledgeBase:
+    """The knowledge base that the settings name; it is made where it isn't there yet."""
+    return KnowledgeBase.open(settings.kb, embedder=settings.embedder)
+
+
+class LazyKnowledge:
+    """A knowledge base that is opened, in a thread, when the first search comes.
+
+    A graph that a server imports must be cheap to import, and must not touch the disk on the server's event loop.
+    """
+
+    def __init__(self, open_: Callable[[], KnowledgeBase]) -> None:
+        self._open = open_
+        self._lock = threading.Lock()
+        self._opened: KnowledgeBase | None = None
+
+    async def asearch(self, query: str, *, scope: Scope | None = None, top_k: int = 5) -> SearchResult:
+        """Hits for the query inside the scope, best first."""
+        knowledge = await asyncio.to_thread(self._open_once) if self._opened is None else self._opened
+        return await knowledge.asearch(query, scope=scope, top_k=top_k)
+
+    def _open_once(self) -> KnowledgeBase:
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._open()
+            return self._opened
