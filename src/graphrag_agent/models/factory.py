@@ -8,6 +8,8 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 
 from graphrag_agent.errors import ModelUnavailableError
+from graphrag_agent.models.extractive import ExtractiveChatModel
+from graphrag_agent.models.openai_compatible import build_openai_model
 
 OFFLINE = "offline"
 POSSIBLE = "'offline', 'openai:NAME', or 'provider:NAME' where langchain and the provider's package are installed"
@@ -16,15 +18,11 @@ POSSIBLE = "'offline', 'openai:NAME', or 'provider:NAME' where langchain and the
 def load_chat_model(name: str, **options: Any) -> BaseChatModel:
     """The chat model of that name, built with the options. Raises ModelUnavailableError that says what is possible."""
     if name == OFFLINE:
-        from graphrag_agent.models.extractive import ExtractiveChatModel
-
         return ExtractiveChatModel(**options)
     provider, _, model = (part.strip() for part in name.partition(":"))
     if not provider or not model:
         raise ModelUnavailableError(f"unknown model {name!r}; possible: {POSSIBLE}")
     if provider == "openai":
-        from graphrag_agent.models.openai_compatible import build_openai_model
-
         return build_openai_model(model, **options)
     return _load_with_langchain(provider, model, options)
 

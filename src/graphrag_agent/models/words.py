@@ -9,9 +9,7 @@ import re
 import threading
 import unicodedata
 from functools import lru_cache
-from typing import Literal
-
-import snowballstemmer
+from typing import Any, Literal
 
 Language = Literal["en", "zh", "ru"]
 
@@ -83,12 +81,17 @@ def _stems(token: str) -> list[str]:
     return [_stem(part) for part in [word, *parts] if part and part not in STOP_WORDS]
 
 
-_stemmers = {"en": snowballstemmer.stemmer("english"), "ru": snowballstemmer.stemmer("russian")}
 _lock = threading.Lock()
 
 
 @lru_cache(maxsize=65_536)
 def _stem(word: str) -> str:
-    language = "ru" if _CYRILLIC.search(word) else "en"
     with _lock:  # a stemmer keeps the word it works on
-        return str(_stemmers[language].stemWord(word))
+        return str(_load_stemmer("russian" if _CYRILLIC.search(word) else "english").stemWord(word))
+
+
+@lru_cache
+def _load_stemmer(language: str) -> Any:
+    import snowballstemmer
+
+    return snowballstemmer.stemmer(language)
