@@ -117,7 +117,7 @@ class MemoryStore:
         self._profile = profile
 
     def _remove_chunks(self, chunk_ids: list[str]) -> None:
-        known = [chunk_id for chunk_id in chunk_ids if chunk_id in self._chunks]
+        known = [chunk_id for chunk_id in dict.fromkeys(chunk_ids) if chunk_id in self._chunks]
         for chunk_id in known:
             self._indexes[self._chunks.pop(chunk_id).tenant].remove(chunk_id)
         points: list[models.ExtendedPointId] = [

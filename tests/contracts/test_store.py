@@ -1,0 +1,283 @@
+"""What every `ChunkStore` must do, and that the backends agree."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphrag_agent.documents import Chunk, Document
+from graphrag_agent.errors import StoreLockedError
+from graphrag_agent.retrieval.scope import EVERYONE, Scope
+from graphrag_agent.retrieval.stores.edge import EdgeStore
+from graphrag_agent.retrieval.stores.memory import MemoryStore
+from graphrag_agent.retrieval.stores.port import ChunkRecord, ChunkStore, StoreCounts, StoreProfile
+from graphrag_agent.retrieval.tokenizer import count_terms
+
+PROFILE = StoreProfile("test", 3)
+ALL = Scope("acme", frozenset({"hr", "legal"}))
+
+
+def chunk(name: str, text: str = "plain text", **fields: object) -> Chunk:
+    defaults = {"document_id": "doc", "tenant": "acme", "collection": "default", "groups": (), "source": "a.md"}
+    shape = {"source_type": "md", "title": "A", "heading": "", "page": None, "position": 0, "start": 0}
+    return Chunk(id=name, text=text, end=len(text), **{**defaults, **shape, **fields})  # type: ignore[arg-type]
+
+
+def record(item: Chunk, vector: list[float] | None = None) -> ChunkRecord:
+    return ChunkRecord(item, count_terms(item.text), vector)
+
+
+def document(name: str = "doc", **fields: object) -> Document:
+    base = Document(name, "acme", "default", "a.md", "A", "md", "the text", "hash-1", metadata={"year": 2024})
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+@pytest_asyncio.fixture(params=["memory", "embedded"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ChunkStore]:
+    opened: ChunkStore = MemoryStore() if request.param == "memory" else EdgeStore(tmp_path / "kb")
+    yield opened
+    await opened.aclose()
+
+
+async def bm25(store: ChunkStore, query: str, scope: Scope = ALL, limit: int = 10) -> list[str]:
+    return [hit.chunk.id for hit in await store.search_bm25(count_terms(query), scope, limit)]
+
+
+async def test_a_written_chunk_is_found_by_its_words_and_by_its_vector(store: ChunkStore) -> None:
+    await store.write_profile(PROFILE)
+    wanted = chunk("c1", "The pump E-1042 est bloquée 泵", heading="A > B", page=3, position=7, groups=("hr",))
+    await store.write_chunks([record(wanted, [1.0, 0.0, 0.0]), record(chunk("c2", "other"), [0.0, 1.0, 0.0])])
+    [by_words] = await store.search_bm25(count_terms("e-1042"), ALL, 5)
+    assert by_words.chunk == wanted
+    by_vector = await store.search_dense([1.0, 0.1, 0.0], ALL, 5)
+    assert [hit.chunk.id for hit in by_vector] == ["c1", "c2"]
+    assert by_vector[0].score == pytest.approx(0.995, abs=1e-3)
+
+
+async def test_an_empty_store_answers_every_read_with_nothing(store: ChunkStore) -> None:
+    assert await store.profile() is None
+    assert await store.search_bm25({"word": 1}, ALL, 5) == []
+    assert await store.search_dense([1.0, 0.0, 0.0], ALL, 5) == []
+    assert await store.chunks("doc", ALL) == []
+    assert await store.documents(ALL) == []
+    assert await store.document("doc", ALL) is None
+    assert await store.vectors(["c1"]) == {}
+    assert await store.counts(ALL) == StoreCounts(0, 0)
+
+
+async def test_unknown_ids_are_ignored_or_empty(store: ChunkStore) -> None:
+    await store.write_chunks([record(chunk("c1"))])
+    await store.remove_chunks(["nope", "c1", "c1"])
+    await store.remove_document("nope")
+    assert await store.counts(ALL) == StoreCounts(0, 0)
+    assert await store.content_hash("nope") is None
+    assert await store.chunk_ids("nope") == []
+
+
+async def test_writing_a_chunk_again_replaces_words_vector_and_access(store: ChunkStore) -> None:
+    await store.write_profile(PROFILE)
+    await store.write_chunks([record(chunk("c1", "old words"), [1.0, 0.0, 0.0])])
+    await store.write_chunks([record(chunk("c1", "new words", groups=("hr",)))])
+    assert await bm25(store, "old") == []
+    assert await bm25(store, "new") == ["c1"]
+    assert await bm25(store, "new", Scope("acme")) == []
+    assert await store.vectors(["c1"]) == {}
+    assert await store.search_dense([1.0, 0.0, 0.0], ALL, 5) == []
+
+
+async def test_chunks_without_vector_stay_out_of_the_dense_leg_only(store: ChunkStore) -> None:
+    await store.write_profile(PROFILE)
+    await store.write_chunks([record(chunk("c1", "same"), [0.0, 0.6, 0.8]), record(chunk("c2", "same"))])
+    assert [hit.chunk.id for hit in await store.search_dense([0.0, 1.0, 0.0], ALL, 5)] == ["c1"]
+    assert await bm25(store, "same") == ["c1", "c2"]
+    assert {name: pytest.approx([0.0, 0.6, 0.8]) for name in ["c1"]} == await store.vectors(["c1", "c2"])
+
+
+async def test_vectors_may_come_after_a_start_without_them(store: ChunkStore) -> None:
+    await store.write_chunks([record(chunk("c1", "first"))])
+    await store.write_profile(PROFILE)
+    await store.write_chunks([record(chunk("c2", "second"), [1.0, 0.0, 0.0])])
+    assert [hit.chunk.id for hit in await store.search_dense([1.0, 0.0, 0.0], ALL, 5)] == ["c2"]
+    assert await store.profile() == PROFILE
+
+
+async def test_deleted_chunks_leave_results_and_statistics(store: ChunkStore) -> None:
+    await store.write_chunks([record(chunk(f"c{n}", "common" if n else "common rare")) for n in range(4)])
+    await store.remove_chunks(["c1", "c2"])
+    left = await store.search_bm25({"rare": 1}, ALL, 5)
+    fresh = MemoryStore()
+    await fresh.write_chunks([record(chunk("c0", "common rare")), record(chunk("c3", "common"))])
+    expected = await fresh.search_bm25({"rare": 1}, ALL, 5)
+    assert [hit.score for hit in left] == pytest.approx([hit.score for hit in expected], rel=1e-5)
+    await fresh.aclose()
+
+
+async def test_statistics_are_the_tenants_own(store: ChunkStore) -> None:
+    await store.write_chunks([record(chunk("c1", "needle hay")), record(chunk("c2", "hay"))])
+    [alone] = await store.search_bm25({"needl": 1}, ALL, 5)
+    await store.write_chunks([record(chunk(f"x{n}", "needle", tenant="other")) for n in range(20)])
+    [among_others] = await store.search_bm25({"needl": 1}, ALL, 5)
+    assert among_others.score == alone.score
+
+
+@pytest.mark.parametrize(
+    ("scope", "visible"),
+    [
+        (Scope("acme"), {"open"}),
+        (ALL, {"open", "hr", "wiki"}),
+        (ALL.narrowed(collections=["wiki"]), {"wiki"}),
+        (ALL.narrowed(document_ids=["d-hr", "unknown"]), {"hr"}),
+        (ALL.narrowed(source_types=["pdf"]), {"wiki"}),
+        (ALL.narrowed(collections=[]), set()),
+        (Scope("nobody", ALL.groups), set()),
+    ],
+    ids=["no groups", "groups", "collection", "document", "source type", "empty set", "unknown tenant"],
+)
+async def test_every_read_stays_in_the_scope(store: ChunkStore, scope: Scope, visible: set[str]) -> None:
+    places: dict[str, dict[str, object]] = {
+        "open": {},
+        "hr": {"groups": ("hr", "board")},
+        "wiki": {"groups": ("legal",), "collection": "wiki", "source_type": "pdf"},
+        "theirs": {"tenant": "other"},
+    }
+    await store.write_profile(PROFILE)
+    for name, place in places.items():
+        await store.write_chunks([record(chunk(name, "word", document_id=f"d-{name}", **place), [1.0, 0.0, 0.0])])
+        await store.write_document(document(f"d-{name}", source=name, **place))
+    assert set(await bm25(store, "word", scope)) == visible
+    assert {hit.chunk.id for hit in await store.search_dense([1.0, 0.0, 0.0], scope, 10)} == visible
+    assert {item.source for item in await store.documents(scope)} == visible
+    assert {name for name in places if await store.document(f"d-{name}", scope)} == visible
+    assert {name for name in places if await store.chunks(f"d-{name}", scope)} == visible
+    assert await store.counts(scope) == StoreCounts(len(visible), len(visible))
+
+
+async def test_the_filter_comes_before_the_limit(store: ChunkStore) -> None:
+    await store.write_profile(PROFILE)
+    hidden = [chunk(f"h{n}", "word word word", groups=("secret",)) for n in range(30)]
+    await store.write_chunks([record(item, [1.0, 0.0, 0.0]) for item in hidden])
+    await store.write_chunks([record(chunk("mine", "word and much more beside it"), [0.5, 0.5, 0.0])])
+    assert await bm25(store, "word", limit=1) == ["mine"]
+    assert [hit.chunk.id for hit in await store.search_dense([1.0, 0.0, 0.0], ALL, 1)] == ["mine"]
+
+
+async def test_documents_come_with_text_alone_and_without_in_a_list(store: ChunkStore) -> None:
+    stored = document(groups=("hr",), metadata={"tags": ["é", 1, None]}, chunk_count=2)
+    await store.write_document(stored)
+    await store.write_document(document("b", source="0.md"))
+    assert await store.document("doc", ALL) == stored
+    assert await store.documents(ALL) == [document("b", source="0.md", text=""), replace(stored, text="")]
+    assert await store.content_hash("doc") == "hash-1"
+    await store.remove_document("doc")
+    assert await store.document("doc", ALL) is None
+
+
+async def test_chunks_of_a_document_come_in_their_order(store: ChunkStore) -> None:
+    await store.write_chunks([record(chunk(f"c{n}", position=n)) for n in (2, 0, 1)])
+    assert [item.id for item in await store.chunks("doc", ALL)] == ["c0", "c1", "c2"]
+    assert sorted(await store.chunk_ids("doc")) == ["c0", "c1", "c2"]
+
+
+async def test_many_tasks_may_read_and_write_at_once(store: ChunkStore) -> None:
+    await store.write_profile(PROFILE)
+
+    async def write(number: int) -> None:
+        await store.write_chunks([record(chunk(f"c{number}", f"word w{number}"), [1.0, number / 40, 0.0])])
+
+    async def read() -> None:
+        await store.search_dense([1.0, 0.0, 0.0], ALL, 5)
+        await store.search_bm25({"word": 1}, ALL, 5)
+
+    await asyncio.gather(*(write(number) for number in range(40)), *(read() for _ in range(40)))
+    assert len(await bm25(store, "word", limit=100)) == 40
+    assert (await store.counts(ALL)).chunks == 40
+
+
+async def test_backends_agree_on_ranking_and_scores(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    words = [f"w{number}" for number in range(60)]
+    texts = [" ".join(chance.choices(words, k=chance.randint(1, 80))) for _ in range(80)]
+    items = [record(chunk(f"c{n}", text), [chance.gauss(0, 1) for _ in range(3)]) for n, text in enumerate(texts)]
+    both = [MemoryStore(), EdgeStore(tmp_path / "kb")]
+    for store in both:
+        await store.write_profile(PROFILE)
+        await store.write_chunks(items)
+        await store.remove_chunks([f"c{n}" for n in range(0, 80, 7)])
+    for _ in range(10):
+        query, vector = count_terms(" ".join(chance.choices(words, k=4))), [chance.gauss(0, 1) for _ in range(3)]
+        for search in (lambda s, q=query: s.search_bm25(q, ALL, 10), lambda s, v=vector: s.search_dense(v, ALL, 10)):
+            memory, edge = [await search(store) for store in both]
+            assert [hit.chunk.id for hit in memory] == [hit.chunk.id for hit in edge]
+            assert [hit.score for hit in memory] == pytest.approx([hit.score for hit in edge], rel=1e-4, abs=1e-5)
+    for store in both:
+        await store.aclose()
+
+
+async def test_a_closed_folder_opens_again_as_it_was(tmp_path: Path) -> None:
+    first = EdgeStore(tmp_path / "kb")
+    await first.write_profile(PROFILE)
+    await first.write_chunks([record(chunk("c1", "kept 汉字"), [1.0, 0.0, 0.0])])
+    await first.write_document(document())
+    await first.aclose()
+    await first.aclose()
+    again = EdgeStore(tmp_path / "kb")
+    assert await again.profile() == PROFILE
+    assert await bm25(again, "汉字") == ["c1"]
+    assert await again.document("doc", ALL) == document()
+    assert [hit.chunk.id for hit in await again.search_dense([1.0, 0.0, 0.0], ALL, 5)] == ["c1"]
+    await again.aclose()
+
+
+async def test_a_second_opener_is_told_where_the_folder_is_open(tmp_path: Path) -> None:
+    first = EdgeStore(tmp_path / "kb")
+    with pytest.raises(StoreLockedError, match=r"kb' is open in this process: close it there, or use another folder"):
+        EdgeStore(tmp_path / "kb")
+    await first.aclose()
+    await EdgeStore(tmp_path / "kb").aclose()
+
+
+NAMES = st.sampled_from(["a", "b", "c"])
+ITEMS = st.builds(
+    lambda tenant, groups, collection, doc, kind: {
+        "tenant": tenant, "groups": groups, "collection": collection, "document_id": doc, "source_type": kind,
+    },  # fmt: skip
+    NAMES, st.lists(NAMES, max_size=2, unique=True).map(tuple), NAMES, NAMES, NAMES,
+)  # fmt: skip
+NARROWING = st.none() | st.frozensets(NAMES, max_size=2)
+SCOPES = st.builds(Scope, NAMES, st.frozensets(NAMES | st.just(EVERYONE), max_size=2), NARROWING, NARROWING, NARROWING)
+
+
+@pytest.fixture(scope="module", params=["memory", "embedded"])
+def kept_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChunkStore]:
+    store: ChunkStore = MemoryStore() if request.param == "memory" else EdgeStore(tmp_path_factory.mktemp("kb"))
+    asyncio.run(store.write_profile(PROFILE))
+    yield store
+    asyncio.run(store.aclose())
+
+
+@settings(max_examples=25, deadline=None)
+@given(places=st.lists(ITEMS, min_size=1, max_size=8), scopes=st.lists(SCOPES, min_size=3, max_size=6))
+def test_the_filter_and_the_predicate_agree(
+    kept_store: ChunkStore, places: list[dict[str, object]], scopes: list[Scope]
+) -> None:
+    items = [chunk(f"c{number}", "word", **place) for number, place in enumerate(places)]
+
+    async def check() -> None:
+        await kept_store.write_chunks([record(item, [1.0, 0.0, 0.0]) for item in items])
+        for scope in scopes:
+            allowed = {item.id for item in items if scope.allows(item)}
+            assert set(await bm25(kept_store, "word", scope)) == allowed
+            assert {hit.chunk.id for hit in await kept_store.search_dense([1.0, 0.0, 0.0], scope, 10)} == allowed
+
+    try:
+        asyncio.run(check())
+    finally:
+        asyncio.run(kept_store.remove_chunks([item.id for item in items]))
