@@ -42,3 +42,8 @@ def test_layout_tables_are_opened_and_empty_ones_dropped() -> None:
     inner = "<table><tr><td>a</td><td>b</td></tr></table>"
     page = f"<table><tr><td>{inner}</td><td><table><tr><td></td></tr></table><p>side</p></td></tr></table>"
     assert parse_html(page.encode(), "Stem").text == "| a | b |\n| --- | --- |\n\nside"
+
+
+def test_paragraphs_that_nobody_closed_do_not_nest() -> None:
+    parsed = parse_html(("<p>one<P class=a>two" * 2000).encode(), "Stem")
+    assert parsed.text.startswith("one\n\ntwo\n\none")

@@ -18,6 +18,8 @@ _HIDDEN = '[hidden], [aria-hidden="true"]'
 _INVISIBLE_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _MAIN_SHARE = 0.5
 """<main> or <article> stands for the page when it holds more of the text than this."""
+_UNCLOSED_PARAGRAPH = re.compile(r"(?=<p[\s>])", re.IGNORECASE)
+"""html.parser nests paragraphs that nobody closed, a thousand deep in old pages; a needless end tag does no harm."""
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*\n")
 
 
@@ -26,7 +28,7 @@ def parse_html(data: bytes, title: str) -> ParsedDocument:
     from bs4 import BeautifulSoup
 
     # a leading doctype keeps the parser from guessing that the text is XML, a file name or an address
-    page = BeautifulSoup("<!DOCTYPE html>" + decode_text(data), "html.parser")
+    page = BeautifulSoup("<!DOCTYPE html>" + _UNCLOSED_PARAGRAPH.sub("</p>", decode_text(data)), "html.parser")
     named = _words(page.title) or _words(page.h1)
     _drop_noise(page)
     _open_layout_tables(page)

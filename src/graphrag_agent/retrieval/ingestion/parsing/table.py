@@ -84,10 +84,11 @@ def _column_names(rows: Sequence[Row], header_at: int | None) -> list[str]:
     header = rows[header_at] if header_at is not None else []
     width = max(map(len, rows), default=0)
     names: list[str] = []
+    seen: Counter[str] = Counter()
     for place in range(width):
         name = (header[place] if place < len(header) else "") or f"column {place + 1}"
-        seen = sum(name == other or other.startswith(f"{name} (") for other in names)
-        names.append(f"{name} ({seen + 1})" if seen else name)
+        seen[name] += 1
+        names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return names
 
 
