@@ -6,7 +6,7 @@ import html
 import re
 from dataclasses import dataclass
 
-_BLOCK = re.compile(r"<evidence((?:\s+\w+=\"[^\"]*\")*)\s*>\n?(.*?)\n?</evidence>", re.DOTALL)
+_BLOCK = re.compile(r"<evidence((?:\s+\w+=\"[^\"]*\")+)\s*>\n?(.*?)\n?</evidence>", re.DOTALL)
 _ATTRIBUTE = re.compile(r"(\w+)=\"([^\"]*)\"")
 
 
@@ -23,7 +23,7 @@ class EvidenceBlock:
 
 
 def parse_evidence(text: str) -> list[EvidenceBlock]:
-    """The evidence blocks in the text, in order; a block without an id, or one that is cut off, is none."""
+    """The evidence blocks in the text, in order; what has no id or is cut off is none."""
     blocks = []
     for match in _BLOCK.finditer(text):
         values = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(match[1])}

@@ -36,13 +36,12 @@ from graphrag_agent.models.phrases import render_phrase
 from graphrag_agent.models.questions import QuestionPart, is_small_talk, split_question
 from graphrag_agent.models.quotes import select_quotes
 from graphrag_agent.models.words import detect_language
+from graphrag_agent.token_estimate import estimate_tokens
 
 MODEL_NAME = "offline-extractive"
 SEARCH_TOOL = "knowledge_search"
 
 _PIECE = re.compile(r"\s*\S{1,12}")
-_WIDE_TOKENS, _NARROW_CHARACTERS = 0.8, 3.5
-"""Tokens of a Chinese character, and characters of other scripts in a token: an estimate (TOOLS.md)."""
 
 
 class ExtractiveChatModel(BaseChatModel):
@@ -126,14 +125,13 @@ def _reply(
     ]
     results = [message for message in messages[turn + 1 :] if isinstance(message, ToolMessage)]
     can_search = tool_choice != "none" and any(tool["function"]["name"] == SEARCH_TOOL for tool in tools)
+    parts = split_question(question, previous=earlier) or [QuestionPart(question, question)]
     text, calls = "", list[ToolCall]()
     if is_small_talk(question) and not results and tool_choice in {None, "auto", "none"}:
         text = render_phrase("introduction", language=detect_language(question))
     elif can_search and not results:
-        parts = split_question(question, previous=earlier) or [QuestionPart(question, question)]
         calls = [_search_call(part.query) for part in parts]
     else:
-        parts = split_question(question, previous=earlier)
         text = _answer(parts, question, results, messages[turn + 1 :] if results else messages)
     for mark in stop or ():
         text = text.partition(mark)[0]
@@ -151,7 +149,7 @@ def _answer(parts: list[QuestionPart], question: str, results: list[ToolMessage]
         failure = _find_failure(results)
         if failure:
             return render_phrase("failed", language=language, query=question, reason=failure)
-        return render_phrase("not_found" if results else "not_searched", language=language, query=question)
+        return render_phrase("not_found" if results else "not_given", language=language, query=question)
     paragraphs, used = list[str](), set[str]()
     for part in parts:
         quotes = [f"{quote.text} [{quote.id}]" for quote in select_quotes(part, blocks)]
@@ -189,19 +187,14 @@ def _error_text(result: ToolMessage) -> str:
 
 
 def _build_message(text: str, calls: list[ToolCall], *, prompt: list[BaseMessage]) -> AIMessage:
-    read = _estimate_tokens("".join(message.text for message in prompt))
-    written = _estimate_tokens(text + "".join(json.dumps(call["args"], ensure_ascii=False) for call in calls))
+    read = estimate_tokens("".join(message.text for message in prompt))
+    written = estimate_tokens(text + "".join(json.dumps(call["args"], ensure_ascii=False) for call in calls))
     return AIMessage(
         text,
         tool_calls=calls,
         usage_metadata=UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written),
         response_metadata={"model_name": MODEL_NAME, "finish_reason": "tool_calls" if calls else "stop"},
     )
-
-
-def _estimate_tokens(text: str) -> int:
-    wide = sum(character >= "\u2e80" for character in text)
-    return round(wide * _WIDE_TOKENS + (len(text) - wide) / _NARROW_CHARACTERS) or 1
 
 
 def _split_message(message: AIMessage) -> list[AIMessageChunk]:

@@ -191,11 +191,12 @@ def _share_han_words(things: list[str]) -> list[str]:
 def _completed(text: str, focus: str, *, before: str) -> QuestionPart:
     connective = _CONNECTIVE.match(text)
     rest = text[connective.end() :].strip() if connective else text
-    leans = bool(connective) or bool(_PRONOUN.search(text)) or text.endswith("呢")
+    names_another = bool(connective) or text.endswith("呢")  # "and for contractors?"
+    leans = names_another or bool(_PRONOUN.search(text))
     words = find_question_words(rest)
     if not before or not ((leans and len(words) <= ELLIPTIC_WORDS) or not words):
         return QuestionPart(text, focus)
     own = rest.removesuffix("呢").strip()
     carried = dict.fromkeys(word for stem, word in find_question_words(before).items() if stem not in words)
     query = f"{own} {' '.join(carried)}".strip()
-    return QuestionPart(query, own if words else query)
+    return QuestionPart(query, own if names_another and words else query)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from graphrag_agent.models.evidence_blocks import EvidenceBlock
@@ -23,10 +24,16 @@ NEXT_BEST = 0.75
 CONTEXT_WEIGHT = 0.5
 """What a word counts that stands only in the title, a heading or the question above the sentence."""
 FOCUS_WEIGHT = 2.0
+OFF_FOCUS_FACTOR = 0.5
+"""For a sentence with none of the words in focus: it speaks of something else."""
 FRAGMENT_FACTOR = 0.7
+"""For a sentence whose beginning was cut off."""
 NUMBER_FACTOR = 1.15
+"""For a sentence with a number, where the question asks for one."""
 RANK_STEP = 0.02
+"""What each place further down the search result costs."""
 
+_LINK = re.compile(r"\[[^\]]*\]\([^)]*\)\.?|https?://\S+")
 _CONDITION = re.compile(
     r"(?:however|unless|except|exceptions?|but|otherwise|if|only|provided|this does not apply|does not apply|"
     r"однако|кроме|за исключением|если|но|исключени[ея]|иначе|в противном случае|это не относится)\b"
@@ -49,54 +56,57 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    block: int
+    block: EvidenceBlock
+    rank: int
+    sentences: list[Sentence]
     place: int
     words: frozenset[str]
     context: frozenset[str]
 
+    @property
+    def sentence(self) -> Sentence:
+        return self.sentences[self.place]
+
 
 def select_quotes(part: QuestionPart, blocks: Sequence[EvidenceBlock]) -> list[Quote]:
     """The sentences that answer the part, best first, each with the condition that follows it; empty when none does."""
-    wanted = find_question_words(part.query)
-    split = [split_sentences(block.text) for block in blocks]
-    candidates = [found for at, block in enumerate(blocks) for found in _candidates(at, block, split[at])]
-    weights = _weigh(wanted, set(find_question_words(part.focus)), candidates)
-    scored = sorted(
-        (
-            (_score(found, weights, split[found.block][found.place], part.query), -at)
-            for at, found in enumerate(candidates)
-        ),
-        reverse=True,
-    )
-    if not scored or scored[0][0] < MIN_COVERAGE:
-        return []
+    ranked = _rank_candidates(part, blocks)
+    enough = max(ranked[0][0] * NEXT_BEST, MIN_COVERAGE) if ranked else MIN_COVERAGE
     quotes: list[Quote] = []
     chosen = 0
-    for score, at in scored:
-        if chosen == MAX_QUOTES or score < max(scored[0][0] * NEXT_BEST, MIN_COVERAGE):
+    for score, found in ranked:
+        if chosen == MAX_QUOTES or score < enough:
             break
-        found = candidates[-at]
-        block, sentences = blocks[found.block], split[found.block]
-        fresh = [text for text in _with_conditions(block.text, sentences, found.place) if not _is_quoted(text, quotes)]
-        quotes += [Quote(text, block.id) for text in fresh]
+        fresh = [text for text in _with_conditions(found) if not _is_quoted(text, quotes)]
+        quotes += [Quote(text, found.block.id) for text in fresh]
         chosen += bool(fresh)
     return quotes
 
 
-def _candidates(at: int, block: EvidenceBlock, sentences: list[Sentence]) -> list[_Candidate]:
+def _rank_candidates(part: QuestionPart, blocks: Sequence[EvidenceBlock]) -> list[tuple[float, _Candidate]]:
+    wanted = find_question_words(part.query)
+    focus = find_question_words(part.focus).keys() & wanted.keys()
+    candidates = [found for rank, block in enumerate(blocks) for found in _find_candidates(block, rank, wanted)]
+    weights = _weigh(wanted, focus, candidates)
+    asks_number = bool(_ASKS_NUMBER.search(part.query))
+    scored = [(_score(found, weights, focus, asks_number=asks_number), found) for found in candidates]
+    return sorted(scored, key=lambda pair: -pair[0])
+
+
+def _find_candidates(block: EvidenceBlock, rank: int, wanted: dict[str, str]) -> Iterator[_Candidate]:
+    """The sentences that may be quoted: no headings or questions, nothing that only echoes the question."""
     above = find_words(f"{block.title}\n{block.heading}")
     section: frozenset[str] = frozenset()
-    found = []
+    sentences = split_sentences(block.text)
     for place, sentence in enumerate(sentences):
         words = find_words(sentence.text)
         if sentence.kind == "heading" or sentence.is_question:
             section = words
-        else:
-            found.append(_Candidate(at, place, words, above | section))
-    return found
+        elif sentence.is_lead_in or not (words <= wanted.keys() or _LINK.fullmatch(sentence.text)):
+            yield _Candidate(block, rank, sentences, place, words, above | section)
 
 
-def _weigh(wanted: dict[str, str], focus: set[str], candidates: list[_Candidate]) -> dict[str, float]:
+def _weigh(wanted: dict[str, str], focus: Set[str], candidates: list[_Candidate]) -> dict[str, float]:
     """Weight of each wanted word; they add up to 1. Rare words and those in focus weigh more."""
     seen = Counter(stem for found in candidates for stem in wanted if stem in found.words)
     weights = {
@@ -107,27 +117,26 @@ def _weigh(wanted: dict[str, str], focus: set[str], candidates: list[_Candidate]
     return {stem: weight / total for stem, weight in weights.items()}
 
 
-def _score(found: _Candidate, weights: dict[str, float], sentence: Sentence, query: str) -> float:
+def _score(found: _Candidate, weights: dict[str, float], focus: Set[str], *, asks_number: bool) -> float:
     own = sum(weight for stem, weight in weights.items() if stem in found.words)
     lent = sum(weight for stem, weight in weights.items() if stem in found.context - found.words)
-    score = (own + CONTEXT_WEIGHT * lent) * (1 - RANK_STEP * found.block)
-    if sentence.start == 0 and sentence.text[0].islower():
+    score = (own + CONTEXT_WEIGHT * lent) * (1 - RANK_STEP * found.rank)
+    if focus and not focus & (found.words | found.context):
+        score *= OFF_FOCUS_FACTOR
+    if found.place == 0 and found.sentence.text[0].islower():
         score *= FRAGMENT_FACTOR
-    if _ASKS_NUMBER.search(query) and _NUMBER.search(sentence.text):
+    if asks_number and _NUMBER.search(found.sentence.text):
         score *= NUMBER_FACTOR
     return score
 
 
-def _with_conditions(text: str, sentences: list[Sentence], place: int) -> list[str]:
-    sentence = sentences[place]
-    following = sentences[place + 1 :]
-    if sentence.is_lead_in:
-        items = 0
-        while items < min(len(following), MAX_LIST_ITEMS) and following[items].kind in {"item", "row"}:
-            items += 1
-        end = following[items - 1].end if items else sentence.end
-        return [text[sentence.start : end], *_conditions(following[items:])]
-    return [sentence.text, *_conditions(following)]
+def _with_conditions(found: _Candidate) -> list[str]:
+    sentence, following = found.sentence, found.sentences[found.place + 1 :]
+    if not sentence.is_lead_in:
+        return [sentence.text, *_conditions(following)]
+    items = list(itertools.takewhile(lambda item: item.kind in {"item", "row"}, following[:MAX_LIST_ITEMS]))
+    end = items[-1].end if items else sentence.end
+    return [found.block.text[sentence.start : end], *_conditions(following[len(items) :])]
 
 
 def _conditions(following: list[Sentence]) -> list[str]:

@@ -1,0 +1,63 @@
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphrag_agent.models.sentences import split_sentences
+
+
+def texts(text):
+    return [sentence.text for sentence in split_sentences(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Ten days a year. Unless you are new.", ["Ten days a year.", "Unless you are new."]),
+        (
+            "It costs 3.5 EUR, e.g. for Dr. Smith (see No. 4). Pay now!",
+            ["It costs 3.5 EUR, e.g. for Dr. Smith (see No. 4).", "Pay now!"],
+        ),
+        ("He asked. No. You can't.", ["He asked.", "No.", "You can't."]),
+        (
+            "J. Smith works for the U.S. government. Since 2020.",
+            ["J. Smith works for the U.S. government.", "Since 2020."],
+        ),
+        ("病假有十天。但是合同工没有！真的？", ["病假有十天。", "但是合同工没有！", "真的？"]),
+        ("他说：“可以。”然后走了。", ["他说：“可以。”", "然后走了。"]),
+        ("Отпуск, т. е. отдых, см. стр. 5. Кроме стажёров.", ["Отпуск, т. е. отдых, см. стр. 5.", "Кроме стажёров."]),
+        ("Принят в 2024 г. Компания платит.", ["Принят в 2024 г.", "Компания платит."]),
+    ],
+)
+def test_abbreviations_numbers_and_quotes_do_not_end_a_sentence(text, sentences):
+    assert texts(text) == sentences
+
+
+def test_markers_stay_outside_and_lines_are_told_apart():
+    text = "# Leave\n\n- Ten days.\n* A note\n> Quoted words.\n1. First step\nPlan: Pro; Price: 20. Net; Users: 5\n|-|"
+    assert [(s.kind, s.text) for s in split_sentences(text)] == [
+        ("heading", "Leave"),
+        ("item", "Ten days."),
+        ("item", "A note"),
+        ("prose", "Quoted words."),
+        ("item", "First step"),
+        ("row", "Plan: Pro; Price: 20. Net; Users: 5"),
+    ]
+
+
+def test_a_wrapped_line_goes_on_and_a_short_line_does_not():
+    wrapped = "Employees who have worked here for more than a year\nGet ten days."
+    assert texts(wrapped) == [wrapped]
+    assert texts("Vacation 25 days\nSickness 10 days") == ["Vacation 25 days", "Sickness 10 days"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(alphabet="aB1 .!?。！\n-#>*|:;е", max_size=60))
+def test_sentences_are_ordered_pieces_of_the_text(text):
+    found = split_sentences(text)
+    assert all(text[s.start : s.end] == s.text == s.text.strip() for s in found)
+    assert all(a.end <= b.start for a, b in pairwise(found))
+    covered = "".join(s.text for s in found)
+    letters = [c for c in text if c.isalpha()]
+    assert [c for c in covered if c.isalpha()] == letters
