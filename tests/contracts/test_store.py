@@ -245,12 +245,15 @@ async def test_a_second_opener_is_told_where_the_folder_is_open(tmp_path: Path) 
 
 
 NAMES = st.sampled_from(["a", "b", "c"])
-ITEMS = st.builds(
-    lambda tenant, groups, collection, doc, kind: {
-        "tenant": tenant, "groups": groups, "collection": collection, "document_id": doc, "source_type": kind,
-    },  # fmt: skip
-    NAMES, st.lists(NAMES, max_size=2, unique=True).map(tuple), NAMES, NAMES, NAMES,
-)  # fmt: skip
+ITEMS = st.fixed_dictionaries(
+    {
+        "tenant": NAMES,
+        "groups": st.lists(NAMES, max_size=2, unique=True).map(tuple),
+        "collection": NAMES,
+        "document_id": NAMES,
+        "source_type": NAMES,
+    }
+)
 NARROWING = st.none() | st.frozensets(NAMES, max_size=2)
 SCOPES = st.builds(Scope, NAMES, st.frozensets(NAMES | st.just(EVERYONE), max_size=2), NARROWING, NARROWING, NARROWING)
 

@@ -57,7 +57,7 @@ def test_labels_are_checked_before_the_limit() -> None:
 
 
 def test_equal_scores_are_cut_by_key() -> None:
-    index = index_of({key: "word" for key in "dacb"})
+    index = index_of(dict.fromkeys("dacb", "word"))
     assert [key for key, _ in index.search({"word": 1}, 3)] == ["a", "b", "c"]
 
 

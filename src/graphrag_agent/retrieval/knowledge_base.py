@@ -22,7 +22,8 @@ from graphrag_agent.retrieval.search.hybrid import search
 from graphrag_agent.retrieval.search.result import SearchResult
 from graphrag_agent.retrieval.stores.opening import MEMORY, checked_folder, open_store
 from graphrag_agent.retrieval.stores.payload import RESERVED_KEYS
-from graphrag_agent.retrieval.stores.port import ChunkStore
+from graphrag_agent.retrieval.stores.port import ChunkStore, StoreProfile
+from graphrag_agent.retrieval.stores.profile_file import load_profile
 from graphrag_agent.sync_edge import run_sync
 
 
@@ -57,8 +58,11 @@ class KnowledgeBase:
         open elsewhere and EmbedderMismatchError when its vectors came from another embedder.
         """
         chosen = resolve_embedder(embedder)
-        root = Path.cwd() if str(location) == MEMORY else checked_folder(location).parent
-        return cls(open_store(location), chosen, root.resolve())
+        if str(location) == MEMORY:
+            return cls(open_store(location), chosen, Path.cwd())
+        folder = checked_folder(location)
+        _refuse_other_embedder(load_profile(folder), chosen, writing=False)
+        return cls(open_store(folder), chosen, folder.parent.resolve())
 
     @classmethod
     async def aopen(
@@ -193,16 +197,16 @@ class KnowledgeBase:
         await self.aclose()
 
     async def _check_embedder(self, *, writing: bool) -> None:
-        profile = await self._store.profile()
-        _refuse_other_embedder(profile.embedder if profile else None, self._embedder, writing=writing)
+        _refuse_other_embedder(await self._store.profile(), self._embedder, writing=writing)
 
 
-def _refuse_other_embedder(stored: str | None, embedder: Embedder | None, *, writing: bool) -> None:
-    if stored is None or (embedder and embedder.identity == stored) or not (embedder or writing):
+def _refuse_other_embedder(stored: StoreProfile | None, embedder: Embedder | None, *, writing: bool) -> None:
+    """Without an embedder reading is allowed, by words alone."""
+    if stored is None or (embedder and embedder.identity == stored.embedder) or not (embedder or writing):
         return
     given = repr(embedder.identity) if embedder else "none"
     raise EmbedderMismatchError(
-        f"the vectors were made with {stored!r} but the embedder is {given}: "
+        f"the vectors were made with {stored.embedder!r} but the embedder is {given}: "
         "open the knowledge base with the first, or ingest into a new folder"
     )
 

@@ -29,8 +29,8 @@ _JOINT = r"(?:[-./@:'’]|(?<=\d),(?=\d))"
 _RUN = re.compile(rf"(?P<unspaced>[{_UNSPACED}]+)|(?P<run>[^\W\d_](?:\+\+|\#)(?!\w)|{_WORD}(?:{_JOINT}{_WORD})*)")
 _SEPARATORS = re.compile(r"[-./@:'’,_+#]+")
 _IDENTIFIER_MARK = re.compile(r"[\d_@./+#]")
-_DROPPED = re.compile("[\u00ad\u0640\u064b-\u065f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
-"""Soft hyphens, zero-width and direction marks, Arabic vowel signs and stretching: invisible in a query."""
+_DROPPED = re.compile("[\u00ad\u0640\u064b-\u065f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ud800-\udfff]")
+"""Soft hyphens, zero-width and direction marks, Arabic vowel signs and stretching, halves of broken characters."""
 
 _STEMMERS = (
     (re.compile("[a-z\u00c0-\u024f]"), "english"),

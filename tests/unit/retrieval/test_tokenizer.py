@@ -30,6 +30,7 @@ from graphrag_agent.retrieval.tokenizer import count_terms, tokenize
         ("故障E-1042的", ["故", "障", "故障", "e-1042", "e", "1042", "的"]),
         ("ﬁle ＡＢＣ１２", ["file", "abc12"]),
         ("co\u00adop\u200beration", ["cooper"]),
+        ("broken\ud800 half", ["broken", "half"]),
         (" … -- _ ", []),
         ("", []),
     ],

@@ -7,7 +7,6 @@ process out, and what was written is safe after `flush`.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import uuid
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.stores import payload
 from graphrag_agent.retrieval.stores.folder_lock import FolderLock
 from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, StoreCounts, StoreProfile, Terms, Vector
+from graphrag_agent.retrieval.stores.profile_file import load_profile, save_profile
 from graphrag_agent.retrieval.stores.term_weights import term_weight
 
 _DENSE = "dense"
@@ -37,8 +37,8 @@ class EdgeStore:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = FolderLock(folder)
         try:
-            self._profile_file = folder / "profile.json"
-            self._profile = _load_profile(self._profile_file)
+            self._folder = folder
+            self._profile = load_profile(folder)
             self._chunks = _open_shard(folder / "chunks", payload.INDEXED_FIELDS)
             self._documents = _open_shard(folder / "documents", payload.INDEXED_FIELDS)
         except BaseException:
@@ -139,9 +139,7 @@ class EdgeStore:
         vector = edge.UpdateOperation.create_dense_vector(_DENSE, profile.dimensions, edge.Distance.Cosine)
         self._chunks.update(vector)
         self._chunks.flush()
-        fresh = self._profile_file.with_suffix(".new")
-        fresh.write_text(json.dumps(profile._asdict()), encoding="utf-8")
-        fresh.replace(self._profile_file)
+        save_profile(self._folder, profile)
         self._profile = profile
 
     async def _search(self, query: Any, leg: str, scope: Scope, limit: int) -> list[LegHit]:
@@ -171,10 +169,6 @@ def _open_shard(folder: Path, indexed: Sequence[str]) -> edge.EdgeShard:
         shard.close()
         fresh.replace(folder)  # a shard that a kill left half made is never loaded
     return edge.EdgeShard.load(str(folder))
-
-
-def _load_profile(path: Path) -> StoreProfile | None:
-    return StoreProfile(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
 
 async def _update(shard: edge.EdgeShard, operation: edge.UpdateOperation) -> None:

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from graphrag_agent.retrieval.embedders import LangChainEmbedder
+from graphrag_agent.retrieval.ingestion.pipeline import IngestReport, ingest
+from graphrag_agent.retrieval.ingestion.preparation import IngestTarget
+from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
+from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.retrieval.stores.memory import MemoryStore
+from graphrag_agent.retrieval.stores.port import ChunkRecord
+from graphrag_agent.retrieval.tokenizer import count_terms
+from tests.hashing_embeddings import HashingEmbeddings
+
+
+class CountingStore(MemoryStore):
+    """Remembers every write by name, and can fail at one of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[str] = []
+        self.fail_at: str | None = None
+
+    def _note(self, name: str) -> None:
+        self.writes.append(name)
+        if name == self.fail_at:
+            raise OSError("disk full")
+
+    async def write_chunks(self, records: list[ChunkRecord]) -> None:
+        self._note("chunks")
+        await super().write_chunks(records)
+
+    async def remove_chunks(self, chunk_ids: list[str]) -> None:
+        self._note("remove chunks")
+        await super().remove_chunks(chunk_ids)
+
+    async def write_document(self, document) -> None:
+        self._note("document")
+        await super().write_document(document)
+
+    async def remove_document(self, document_id: str) -> None:
+        self._note("remove document")
+        await super().remove_document(document_id)
+
+
+class Workplace:
+    """A folder of files, a store that counts and an embedder that counts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = CountingStore()
+        self.embeddings = HashingEmbeddings()
+
+    def write(self, name: str, *paragraphs: str) -> None:
+        (self.folder / name).write_text("\n\n".join(paragraphs), encoding="utf-8")
+
+    async def ingest(self, *, progress=None, model: str = "hashing", **place: object) -> IngestReport:
+        self.store.writes.clear()
+        self.embeddings.passages.clear()
+        self.embeddings.model = model
+        embedder = LangChainEmbedder(self.embeddings)
+        target = IngestTarget(**{"root": self.folder, "tenant": "acme", "collection": "c", **place})
+        return await ingest(self.store, embedder, [self.folder], target, progress)
+
+    async def sees(self, word: str, *groups: str) -> int:
+        return len(await self.store.search_bm25(count_terms(word), Scope("acme", frozenset(groups)), 99))
+
+
+@pytest_asyncio.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Workplace]:
+    made = Workplace(tmp_path)
+    made.write("a.md", "# Alpha", "first text", "## Part", "second text")
+    made.write("b.md", "# Beta", "third text")
+    yield made
+    await made.store.aclose()
+
+
+async def test_an_unchanged_folder_is_neither_written_nor_embedded_again(place: Workplace) -> None:
+    assert await place.ingest() == IngestReport(documents=2, chunks=3, unchanged=0)
+    assert len(place.embeddings.passages) == 3
+    assert await place.ingest() == IngestReport(documents=0, chunks=0, unchanged=2)
+    assert (place.store.writes, place.embeddings.passages) == ([], [])
+
+
+async def test_a_changed_file_embeds_only_the_passages_that_changed(place: Workplace) -> None:
+    await place.ingest()
+    before = set(await place.store.chunk_ids((await place.store.documents(Scope("acme")))[0].id))
+    place.write("a.md", "# Alpha", "first text", "## Part", "altered text")
+    assert await place.ingest() == IngestReport(documents=1, chunks=2, unchanged=1)
+    [passage] = place.embeddings.passages
+    assert "altered text" in passage
+    after = set(await place.store.chunk_ids((await place.store.documents(Scope("acme")))[0].id))
+    assert len(before & after) == 1
+    assert (await place.sees("second"), await place.sees("altered")) == (0, 1)
+
+
+async def test_new_groups_reach_every_chunk_without_embedding(place: Workplace) -> None:
+    await place.ingest(groups=("hr",))
+    assert (await place.sees("text"), await place.sees("text", "hr")) == (0, 3)
+    assert (await place.ingest(groups=("legal",))).documents == 2
+    assert (await place.sees("text", "hr"), await place.sees("text", "legal")) == (0, 3)
+    assert place.embeddings.passages == []
+
+
+@pytest.mark.parametrize("change", [{"metadata": {"year": 1}}, {"collection": "d"}, {"tenant": "other"}])
+async def test_what_decides_about_a_document_makes_it_written_anew(place: Workplace, change: dict[str, object]) -> None:
+    await place.ingest()
+    assert (await place.ingest(**change)).documents == 2
+
+
+async def test_the_same_passage_twice_in_a_document_is_two_chunks(place: Workplace) -> None:
+    place.write("b.md", "# Beta", "same words", "# Other", "between", "# Beta", "same words")
+    report = await place.ingest()
+    assert report.chunks == 5
+    assert await place.sees("same") == 2
+
+
+async def test_a_file_that_fails_is_named_and_the_others_go_on(place: Workplace) -> None:
+    (place.folder / "broken.pdf").write_bytes(b"no pdf")
+    place.write("empty.txt", "  ")
+    told: list[tuple[int, int, str]] = []
+    report = await place.ingest(progress=lambda *step: told.append(step))
+    assert [Path(failed.path).name for failed in report.failed] == ["broken.pdf", "empty.txt"]
+    assert "holds no text" in report.failed[1].error
+    assert report.documents == 2
+    assert [done for done, _, _ in told] == [1, 2, 3, 4]
+    assert {name for _, total, name in told if total == 4} == {"a.md", "b.md", "broken.pdf", "empty.txt"}
+
+
+@pytest.mark.parametrize("step", ["remove document", "chunks", "remove chunks", "document"])
+async def test_whatever_step_failed_the_next_ingest_mends_it(place: Workplace, step: str) -> None:
+    await place.ingest()
+    place.write("a.md", "# Alpha", "wholly new")
+    place.store.fail_at = step
+    report = await place.ingest()
+    assert [failed.error for failed in report.failed] == ["disk full"]
+    place.store.fail_at = None
+    place.write("a.md", "# Alpha", "first text", "## Part", "second text")  # even back to what it was
+    await place.ingest()
+    assert (await place.sees("wholly"), await place.sees("second"), await place.sees("text")) == (0, 1, 3)
+    assert (await place.ingest()).unchanged == 2
+
+
+async def test_an_embedder_that_fails_leaves_the_stored_documents_as_they_are(place: Workplace) -> None:
+    await place.ingest()
+    place.write("a.md", "# Alpha", "other words")
+
+    def fail(texts: list[str]) -> list[list[float]]:
+        raise ConnectionError("no route")
+
+    place.embeddings.embed_documents = fail  # type: ignore[method-assign]
+    report = await place.ingest()
+    assert [failed.error for failed in report.failed] == ["no route"]
+    assert (await place.sees("second"), await place.sees("other")) == (1, 0)
+
+
+KILLED = """
+import os, signal, sys
+from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
+from tests.hashing_embeddings import HashingEmbeddings
+knowledge = KnowledgeBase.open(sys.argv[1] + "/kb", embedder=HashingEmbeddings())
+def kill(done, total, name):
+    if done == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+knowledge.ingest(sys.argv[1] + "/docs", progress=kill)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+def test_after_a_kill_the_next_ingest_finishes_the_work(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for number in range(80):
+        (tmp_path / "docs" / f"{number:02}.md").write_text(f"# Note {number}\n\nword w{number}\n", encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
+    command = [sys.executable, "-c", KILLED, str(tmp_path), "40"]
+    assert subprocess.run(command, env=environment, check=False).returncode == -signal.SIGKILL
+    with KnowledgeBase.open(tmp_path / "kb", embedder=HashingEmbeddings()) as knowledge:
+        report = knowledge.ingest(tmp_path / "docs")
+        assert report.unchanged >= 32
+        assert report.unchanged + report.documents == knowledge.stats().documents == knowledge.stats().chunks == 80
+        assert knowledge.search("w79", legs=["bm25"]).hits[0].chunk.text.endswith("word w79")

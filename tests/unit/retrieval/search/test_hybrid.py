@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from graphrag_agent.documents import Chunk
+from graphrag_agent.errors import SettingsError
+from graphrag_agent.retrieval.embedders import LangChainEmbedder
+from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.retrieval.search.hybrid import MAX_QUERY_CHARACTERS, search
+from graphrag_agent.retrieval.stores.memory import MemoryStore
+from graphrag_agent.retrieval.stores.port import ChunkRecord, StoreProfile
+from graphrag_agent.retrieval.tokenizer import count_terms
+from tests.hashing_embeddings import DIMENSIONS, HashingEmbeddings
+
+SCOPE = Scope("acme")
+TEXTS = {"pump": "the pump hums loudly", "gate": "the gate is shut", "roof": "rain on the roof"}
+
+
+class FailingEmbeddings(HashingEmbeddings):
+    def embed_query(self, text: str) -> list[float]:
+        raise ConnectionError("no route")
+
+
+@pytest.fixture
+def embedder() -> LangChainEmbedder:
+    return LangChainEmbedder(HashingEmbeddings())
+
+
+@pytest_asyncio.fixture
+async def store(embedder: LangChainEmbedder) -> AsyncIterator[MemoryStore]:
+    filled = MemoryStore()
+    await filled.write_profile(StoreProfile(embedder.identity, DIMENSIONS))
+    vectors = await embedder.embed_passages(list(TEXTS.values()))
+    for (name, text), vector in zip(TEXTS.items(), vectors, strict=True):
+        chunk = Chunk(name, "d", "acme", "c", (), f"{name}.md", "md", "", "", None, 0, text, 0, len(text))
+        await filled.write_chunks([ChunkRecord(chunk, count_terms(text), vector)])
+    yield filled
+    await filled.aclose()
+
+
+async def test_a_hit_says_where_each_leg_ranked_it(store: MemoryStore, embedder: LangChainEmbedder) -> None:
+    result = await search(store, embedder, "  pump hums ", SCOPE, 2)
+    first = result.hits[0]
+    assert (first.chunk.id, first.legs["bm25"].rank, first.legs["dense"].rank) == ("pump", 1, 1)
+    assert result.trace["legs"]["bm25"]["candidates"] == 1
+    assert result.trace["fusion"] == "dbsf"
+    assert result.note == ""
+
+
+async def test_legs_can_be_chosen(store: MemoryStore, embedder: LangChainEmbedder) -> None:
+    words_only = await search(store, embedder, "the pump", SCOPE, 9, ["bm25"])
+    assert [set(hit.legs) for hit in words_only.hits] == [{"bm25"}] * 3
+    assert list(words_only.trace["legs"]) == ["bm25"]
+
+
+async def test_without_an_embedder_words_decide_and_the_trace_says_so(store: MemoryStore) -> None:
+    result = await search(store, None, "gate", SCOPE, 5)
+    assert [hit.chunk.id for hit in result.hits] == ["gate"]
+    assert result.trace["legs"]["dense"] == {"skipped": "no embedder"}
+
+
+async def test_an_embedder_that_fails_costs_its_leg_only(store: MemoryStore) -> None:
+    result = await search(store, LangChainEmbedder(FailingEmbeddings()), "gate", SCOPE, 5)
+    assert [hit.chunk.id for hit in result.hits] == ["gate"]
+    assert result.note == "The dense leg failed and was left out."
+    assert result.trace["legs"]["dense"] == {"failed": "ConnectionError: no route"}
+    with pytest.raises(ConnectionError):
+        await search(store, LangChainEmbedder(FailingEmbeddings()), "gate", SCOPE, 5, ["dense"])
+
+
+@pytest.mark.parametrize(
+    ("query", "scope", "note"),
+    [
+        (" \n", SCOPE, "The query is empty"),
+        ("zebra", SCOPE, "Nothing matched: try other words"),
+        ("pump", Scope("other"), "has no documents in this scope"),
+    ],
+    ids=["blank", "no match", "nothing there"],
+)
+async def test_no_hits_come_with_advice(store: MemoryStore, query: str, scope: Scope, note: str) -> None:
+    result = await search(store, None, query, scope, 5)
+    assert result.hits == ()
+    assert note in result.note
+
+
+async def test_a_very_long_query_is_cut_and_says_so(store: MemoryStore) -> None:
+    result = await search(store, None, "gate " * MAX_QUERY_CHARACTERS, SCOPE, 5)
+    assert [hit.chunk.id for hit in result.hits] == ["gate"]
+    assert result.note == "The query was cut to its first 2000 characters."
+
+
+@pytest.mark.parametrize(("top_k", "legs"), [(0, None), (5, ["graph"]), (5, [])])
+async def test_bad_options_are_refused(store: MemoryStore, top_k: int, legs: list[str] | None) -> None:
+    with pytest.raises(SettingsError, match=r"top_k=0|legs="):
+        await search(store, None, "gate", SCOPE, top_k, legs)
