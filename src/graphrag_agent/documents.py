@@ -63,8 +63,9 @@ class Chunk:
 
     @property
     def index_text(self) -> str:
-        """What is searched: the text under its title and headings."""
-        context = [part for part in (self.title, self.heading) if part]
+        """What is searched: the text under its title and headings; a first heading that is the title counts once."""
+        is_in_heading = self.heading == self.title or self.heading.startswith(f"{self.title} > ")
+        context = [part for part in ("" if is_in_heading else self.title, self.heading) if part]
         return "\n".join([" > ".join(context), self.text]) if context else self.text
 
 
