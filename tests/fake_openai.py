@@ -57,6 +57,7 @@ class FakeOpenAI:
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
+        self.connections: set[int] = set()
         self._lock = threading.Lock()
 
     @property
@@ -97,7 +98,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        reply = self.server.fake.answer(self.path, dict(self.headers), body)
+        self.server.fake.connections.add(self.client_address[1])
+        reply = self.server.fake.answer(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
         if isinstance(reply, HTTPFailure):
             self._send_json(reply.status, {"error": {"message": reply.message, "type": "fake", "code": None}})
         elif body.get("stream"):

@@ -131,7 +131,9 @@ class ScriptedChatModel(BaseChatModel):
         return {"model_name": "scripted"}
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
-        return LangSmithParams(ls_provider="graphrag_agent", ls_model_name="scripted", ls_model_type="chat")
+        return LangSmithParams(
+            ls_provider="graphrag_agent", ls_model_name=kwargs.get("model") or "scripted", ls_model_type="chat"
+        )
 
     def _generate(
         self,

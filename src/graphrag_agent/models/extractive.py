@@ -68,7 +68,9 @@ class ExtractiveChatModel(BaseChatModel):
         return {"model_name": MODEL_NAME}
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
-        params = LangSmithParams(ls_provider="graphrag_agent", ls_model_name=MODEL_NAME, ls_model_type="chat")
+        params = LangSmithParams(
+            ls_provider="graphrag_agent", ls_model_name=kwargs.get("model") or MODEL_NAME, ls_model_type="chat"
+        )
         return LangSmithParams(**params, ls_stop=stop) if stop else params
 
     def _generate(

@@ -6,8 +6,9 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakKeyDictionary, finalize
 
 from pydantic import SecretStr
 
@@ -16,6 +17,10 @@ from graphrag_agent.errors import ModelUnavailableError
 if TYPE_CHECKING:
     import openai
     from langchain_openai import ChatOpenAI
+
+    _Pools: TypeAlias = WeakKeyDictionary[
+        asyncio.AbstractEventLoop, tuple[openai.DefaultAsyncHttpxClient, AsyncIterator[None]]
+    ]
 
 NO_KEY = "none"
 """Sent where a base URL is set without a key: the client insists on one, local servers ignore it."""
@@ -63,7 +68,7 @@ def _build_clients(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _build_async_client(**settings: Any) -> openai.DefaultAsyncHttpxClient:
-    """An HTTP client with one pool for each event loop, closed together with the loop.
+    """An HTTP client with one pool for each event loop, closed with the loop or with the client.
 
     ChatOpenAI shares a pool among all loops. Its idle connections belong to the loop that opened them, so that a
     second `asyncio.run` fails with "Event loop is closed".
@@ -73,20 +78,20 @@ def _build_async_client(**settings: Any) -> openai.DefaultAsyncHttpxClient:
     class LoopLocalClient(openai.DefaultAsyncHttpxClient):
         def __init__(self) -> None:
             super().__init__(**settings)
-            self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, AsyncIterator[None]]]
-            self._by_loop = WeakKeyDictionary()
+            self._pools: _Pools = WeakKeyDictionary()
             self._lock = threading.Lock()
+            finalize(self, _close_pools, self._pools).atexit = False
 
         async def send(self, request: Any, **kwargs: Any) -> Any:
             loop = asyncio.get_running_loop()
             with self._lock:
-                held = self._by_loop.get(loop)
-                if is_new := held is None:
+                pool = self._pools.get(loop)
+                if is_new := pool is None:
                     client = openai.DefaultAsyncHttpxClient(**settings)
-                    held = self._by_loop[loop] = (client, _close_with_loop(client))
+                    pool = self._pools[loop] = (client, _close_with_loop(client))
             if is_new:
-                await anext(held[1])
-            return await held[0].send(request, **kwargs)
+                await anext(pool[1])
+            return await pool[0].send(request, **kwargs)
 
     return LoopLocalClient()
 
@@ -97,3 +102,13 @@ async def _close_with_loop(client: openai.DefaultAsyncHttpxClient) -> AsyncItera
         yield
     finally:
         await client.aclose()
+
+
+def _close_pools(pools: _Pools) -> None:
+    for loop, (client, _) in list(pools.items()):
+        with suppress(RuntimeError):  # the loop is closed, and its pool with it
+            loop.call_soon_threadsafe(_start_closing, loop, client)
+
+
+def _start_closing(loop: asyncio.AbstractEventLoop, client: openai.DefaultAsyncHttpxClient) -> None:
+    loop.create_task(client.aclose())  # nothing waits for it, and the loop may end first
