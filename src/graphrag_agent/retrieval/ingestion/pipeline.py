@@ -107,7 +107,8 @@ async def ingest(
         if sum(len(item.chunks) for item in waiting) >= _BATCH_CHUNKS:
             await _write_batch(store, embedder, waiting, tally)
             waiting = []
-    await _write_batch(store, embedder, waiting, tally)
+    if waiting:
+        await _write_batch(store, embedder, waiting, tally)
     return tally.report()
 
 
@@ -122,39 +123,45 @@ async def _prepare(store: ChunkStore, path: Path, target: IngestTarget, embedder
 async def _write_batch(
     store: ChunkStore, embedder: Embedder | None, batch: Sequence[PreparedDocument], tally: _Tally
 ) -> None:
-    if not batch:
-        return
+    """Together if it goes; else one by one, so that only what is at fault is left out."""
     try:
-        vectors = await _vectors(store, embedder, [chunk for prepared in batch for chunk in prepared.chunks])
-        old = [set(await store.chunk_ids(prepared.document.id)) for prepared in batch]
-        for prepared in batch:
-            await store.remove_document(prepared.document.id)
-        await store.flush()
-        await store.write_chunks([_record(chunk, vectors) for prepared in batch for chunk in prepared.chunks])
-        await store.flush()
-        for prepared, stored in zip(batch, old, strict=True):
-            await store.remove_chunks(sorted(stored.difference(chunk.id for chunk in prepared.chunks)))
-            await store.write_document(prepared.document)
-        await store.flush()
+        await _write(store, embedder, batch)
     except Exception as error:
+        if len(batch) == 1:
+            tally.fail(batch[0].path, error)
+            return
         for prepared in batch:
-            tally.fail(prepared.path, error)
+            await _write_batch(store, embedder, [prepared], tally)
     else:
         for prepared in batch:
             tally.write(prepared)
 
 
-async def _vectors(store: ChunkStore, embedder: Embedder | None, chunks: Sequence[Chunk]) -> Mapping[str, Vector]:
+async def _write(store: ChunkStore, embedder: Embedder | None, batch: Sequence[PreparedDocument]) -> None:
+    chunks = [chunk for prepared in batch for chunk in prepared.chunks]
+    vectors = await _vectors(store, embedder, chunks) if embedder else {}
+    records = await asyncio.to_thread(_records, chunks, vectors)
+    old = [set(await store.chunk_ids(prepared.document.id)) for prepared in batch]
+    for prepared in batch:
+        await store.remove_document(prepared.document.id)
+    await store.flush()
+    await store.write_chunks(records)
+    await store.flush()
+    for prepared, stored in zip(batch, old, strict=True):
+        await store.remove_chunks(sorted(stored.difference(chunk.id for chunk in prepared.chunks)))
+        await store.write_document(prepared.document)
+    await store.flush()
+
+
+async def _vectors(store: ChunkStore, embedder: Embedder, chunks: Sequence[Chunk]) -> Mapping[str, Vector]:
     """Chunk id -> vector; what is stored already isn't embedded again."""
-    if embedder is None:
-        return {}
-    if await store.profile() is None:
-        await store.write_profile(StoreProfile(embedder.identity, await embedder.dimensions()))
     known = await store.vectors([chunk.id for chunk in chunks])
     fresh = [chunk for chunk in chunks if chunk.id not in known]
     embedded = await embedder.embed_passages([chunk.index_text for chunk in fresh])
+    if embedded and await store.profile() is None:
+        await store.write_profile(StoreProfile(embedder.identity, len(embedded[0])))
     return {**known, **{chunk.id: vector for chunk, vector in zip(fresh, embedded, strict=True)}}
 
 
-def _record(chunk: Chunk, vectors: Mapping[str, Vector]) -> ChunkRecord:
-    return ChunkRecord(chunk, count_terms(chunk.index_text), vectors.get(chunk.id))
+def _records(chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> list[ChunkRecord]:
+    return [ChunkRecord(chunk, count_terms(chunk.index_text), vectors.get(chunk.id)) for chunk in chunks]

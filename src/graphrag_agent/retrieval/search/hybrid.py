@@ -74,7 +74,8 @@ def _checked_legs(legs: Sequence[str] | None, top_k: int) -> tuple[str, ...]:
 async def _search_leg(leg: str, store: ChunkStore, embedder: Embedder | None, words: str, scope: Scope) -> _LegResult:
     started = time.perf_counter()
     if leg == "bm25":
-        hits = await store.search_bm25(count_terms(words), scope, CANDIDATES_PER_LEG)
+        terms = await asyncio.to_thread(count_terms, words)  # the first call loads the stemmers
+        hits = await store.search_bm25(terms, scope, CANDIDATES_PER_LEG)
     elif embedder is None:
         return _LegResult([], {"skipped": "no embedder"})
     elif await store.profile() is None:

@@ -33,3 +33,7 @@ class FolderLock:
     def release(self) -> None:
         """Let the next one in."""
         self._file.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):  # a store that was dropped without being closed must not keep the folder
+            self._file.close()

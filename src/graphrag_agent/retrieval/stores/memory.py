@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -30,6 +31,7 @@ class MemoryStore:
         self._client = QdrantClient(":memory:")
         self._profile: StoreProfile | None = None
         self._chunks: dict[str, Chunk] = {}
+        self._of_document: defaultdict[str, set[str]] = defaultdict(set)
         self._vectors: dict[str, Vector] = {}
         self._documents: dict[str, Document] = {}
         self._indexes: dict[str, BM25Index] = {}
@@ -78,7 +80,7 @@ class MemoryStore:
         return document.content_hash if document else None
 
     async def chunk_ids(self, document_id: str) -> list[str]:
-        return [chunk.id for chunk in list(self._chunks.values()) if chunk.document_id == document_id]
+        return list(self._of_document.get(document_id, ()))
 
     async def counts(self, scope: Scope) -> StoreCounts:
         chunks = sum(scope.allows(chunk) for chunk in list(self._chunks.values()))
@@ -103,6 +105,7 @@ class MemoryStore:
             access = tuple(stored_access(chunk).items())
             self._by_access.setdefault(access, chunk)
             self._chunks[chunk.id] = chunk
+            self._of_document[chunk.document_id].add(chunk.id)
             self._indexes.setdefault(chunk.tenant, BM25Index()).add(chunk.id, terms, access)
             if vector is not None:
                 self._vectors[chunk.id] = vector
@@ -119,7 +122,9 @@ class MemoryStore:
     def _remove_chunks(self, chunk_ids: list[str]) -> None:
         known = [chunk_id for chunk_id in dict.fromkeys(chunk_ids) if chunk_id in self._chunks]
         for chunk_id in known:
-            self._indexes[self._chunks.pop(chunk_id).tenant].remove(chunk_id)
+            chunk = self._chunks.pop(chunk_id)
+            self._indexes[chunk.tenant].remove(chunk_id)
+            self._of_document[chunk.document_id].discard(chunk_id)
         points: list[models.ExtendedPointId] = [
             _point_id(chunk_id) for chunk_id in known if self._vectors.pop(chunk_id, None) is not None
         ]
@@ -127,8 +132,8 @@ class MemoryStore:
             self._client.delete(_COLLECTION, models.PointIdsList(points=points))
 
     def _list_chunks(self, document_id: str, scope: Scope) -> list[Chunk]:
-        found = [chunk for chunk in self._chunks.values() if chunk.document_id == document_id and scope.allows(chunk)]
-        return sorted(found, key=lambda chunk: chunk.position)
+        found = [self._chunks[chunk_id] for chunk_id in self._of_document.get(document_id, ())]
+        return sorted(filter(scope.allows, found), key=lambda chunk: chunk.position)
 
     def _search_dense(self, vector: Vector, scope: Scope, limit: int) -> list[LegHit]:
         if self._profile is None:

@@ -162,6 +162,19 @@ async def test_an_embedder_that_fails_leaves_the_stored_documents_as_they_are(pl
     assert (await place.sees("second"), await place.sees("other")) == (1, 0)
 
 
+async def test_a_text_that_the_embedder_refuses_costs_its_document_only(place: Workplace) -> None:
+    class Picky(HashingEmbeddings):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            if any("second" in text for text in texts):
+                raise ValueError("text too long")
+            return super().embed_documents(texts)
+
+    place.embeddings = Picky()
+    report = await place.ingest()
+    assert (report.documents, [failed.error for failed in report.failed]) == (1, ["text too long"])
+    assert (await place.sees("third"), await place.sees("first")) == (1, 0)
+
+
 KILLED = """
 import os, signal, sys
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
