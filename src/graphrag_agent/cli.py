@@ -31,7 +31,8 @@ from graphrag_agent.retrieval.search.result import SearchResult
 from graphrag_agent.settings import Settings, load_settings
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Ask your documents; answers cite their sources.")
-out, err = Console(highlight=False), Console(stderr=True, highlight=False)
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False)
 
 SNIPPET_CHARACTERS = 240
 """About three lines of a terminal."""
