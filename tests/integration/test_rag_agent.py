@@ -1,0 +1,134 @@
+"""The facade: answers, threads, events, principals."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from graphrag_agent import AgentContext, Principal, RagAgent, acting_as
+from graphrag_agent.errors import SettingsError, ThreadError
+from graphrag_agent.events import AnswerReady, CitationFound, TextDelta, ToolEnd, ToolStart, TurnEnded, TurnStarted
+from graphrag_agent.identity import acting_principal
+from graphrag_agent.testing import ScriptedChatModel, call
+from tests.canned import CannedKnowledge, id_of
+
+CITED = id_of("All about leave.")
+
+
+def agent(*steps: Any, knowledge: CannedKnowledge | None = None) -> RagAgent:
+    return RagAgent(model=ScriptedChatModel(*steps), knowledge=knowledge or CannedKnowledge())
+
+
+def search() -> Any:
+    return call("knowledge_search", query="leave")
+
+
+def test_an_answer_has_its_text_citations_trace_and_outcome():
+    answer = agent(search(), f"Ten days [{CITED}].").ask("How long?")
+    assert answer.text == f"Ten days [{CITED}]."
+    (citation,) = answer.citations
+    assert (citation.id, citation.text, citation.source) == (CITED, "All about leave.", "leave.md")
+    (traced,) = answer.trace
+    assert (traced.tool, dict(traced.arguments), traced.found) == ("knowledge_search", {"query": "leave"}, 1)
+    assert answer.outcome["ending"] == "answered"
+
+
+def test_a_thread_goes_on_and_another_is_apart():
+    rag = agent("first", "second", "third")
+    thread = rag.ask("one?").thread
+    rag.ask("two?", thread=thread)
+    rag.ask("three?")
+    assert [message.text for message in rag.history(thread)] == ["one?", "first", "two?", "second"]
+    assert rag.history("unknown") == []
+
+
+def test_the_events_of_a_turn_come_in_order_and_add_up():
+    events = list(agent(search(), f"Ten days [{CITED}].").stream("How long?"))
+    kinds = [type(event) for event in events if not isinstance(event, TextDelta)]
+    assert kinds == [TurnStarted, ToolStart, ToolEnd, CitationFound, AnswerReady, TurnEnded]
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert text == f"Ten days [{CITED}]."
+    assert next(event.query for event in events if isinstance(event, ToolStart)) == "leave"
+    assert next(event.found for event in events if isinstance(event, ToolEnd)) == 1
+
+
+async def test_async_events_are_the_same_as_sync_ones():
+    def kinds(events: list[Any]) -> list[str]:
+        return [event.type for event in events]
+
+    script = (search(), f"Ten days [{CITED}].")
+    awaited = [event async for event in agent(*script).astream("How long?")]
+    assert kinds(awaited) == kinds(list(agent(*script).stream("How long?")))
+
+
+async def test_closing_the_stream_stops_the_turn():
+    started, stopped = asyncio.Event(), asyncio.Event()
+
+    class Stuck(CannedKnowledge):
+        async def asearch(self, *args: Any, **kwargs: Any) -> Any:
+            started.set()
+            try:
+                await asyncio.sleep(60)
+            finally:
+                stopped.set()
+
+    events = agent(search(), "never", knowledge=Stuck()).astream("How long?")
+    async for event in events:
+        if isinstance(event, ToolStart):
+            break
+    await started.wait()
+    await events.aclose()  # type: ignore[attr-defined]
+    assert stopped.is_set()
+
+
+def test_the_scope_of_a_search_is_the_principals_narrowed_by_the_context():
+    knowledge = CannedKnowledge()
+    agent(search(), "done", knowledge=knowledge).ask(
+        "How long?",
+        principal=Principal(tenant="acme", user="ann", groups=("hr",)),
+        context={"collections": ["policies"]},
+    )
+    (scope,) = knowledge.scopes
+    assert (scope.tenant, scope.groups, scope.collections) == ("acme", {"hr"}, {"policies"})
+
+
+@pytest.mark.parametrize("way", ["ask", "stream"])
+def test_the_surrounding_principal_counts_and_does_not_leak(way: str):
+    knowledge = CannedKnowledge()
+    rag = agent(search(), "done", search(), "done", knowledge=knowledge)
+    with acting_as(Principal(tenant="acme")):
+        list(rag.stream("How long?")) if way == "stream" else rag.ask("How long?")
+    rag.ask("How long?")
+    assert [scope.tenant for scope in knowledge.scopes] == ["acme", "default"]
+
+
+async def test_a_stream_keeps_its_principal_and_leaves_its_readers_alone():
+    knowledge = CannedKnowledge()
+    rag = agent(search(), "done", knowledge=knowledge)
+    async for _ in rag.astream("How long?", principal=Principal(tenant="acme")):
+        assert acting_principal().tenant == "default"
+    assert [scope.tenant for scope in knowledge.scopes] == ["acme"]
+
+
+def test_bad_input_is_refused_with_its_value():
+    with pytest.raises(SettingsError, match="question='  ' is empty"):
+        agent().ask("  ")
+    with pytest.raises(SettingsError, match="max_rounds=0"):
+        agent().ask("q", context={"max_rounds": 0})
+    with pytest.raises(SettingsError, match="tenant='x': Extra inputs"):
+        agent().ask("q", context={"tenant": "x"})
+    with pytest.raises(ThreadError, match="thread=' ' is empty"):
+        agent().ask("q", thread=" ")
+    with pytest.raises(SettingsError, match="mode='chat' is unknown"):
+        RagAgent(model="offline", mode="chat")
+
+
+def test_an_answer_shows_its_sources_in_a_notebook():
+    shown = agent(search(), f"Ten days [{CITED}].").ask("How long?")._repr_markdown_()
+    assert shown == f"Ten days [{CITED}].\n\n- `[{CITED}]` Leave > Policy (leave.md)"
+
+
+def test_context_may_be_an_object():
+    knowledge = CannedKnowledge()
+    agent("hello", knowledge=knowledge).ask("q", context=AgentContext(retrieval="none"))
+    assert knowledge.queries == []
