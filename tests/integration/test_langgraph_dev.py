@@ -1,0 +1,101 @@
+"""`langgraph dev` serves the graph, offline: the smoke test of Studio users."""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphrag_agent import KnowledgeBase
+
+ROOT = Path(__file__).parents[2]
+pytest.importorskip("langgraph_api", reason="needs the extra studio")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """Base URL and log of a dev server over a folder with one document."""
+    home = tmp_path_factory.mktemp("studio")
+    for name in ("graphs", "langgraph.json"):
+        source = ROOT / name
+        shutil.copytree(source, home / name) if source.is_dir() else shutil.copy(source, home / name)
+    (home / "pyproject.toml").write_text('[project]\nname = "studio-test"\nversion = "0"\n')
+    (home / "leave.md").write_text("# Leave\n\nSick leave lasts ten days a year.\n")
+    with KnowledgeBase.open(home / ".graphrag", embedder="none") as knowledge:
+        knowledge.ingest(home / "leave.md")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("LANGSMITH", "LANGCHAIN"))},
+        "GRAPHRAG_EMBEDDER": "none",
+        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+    }
+    log = home / "server.log"
+    command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--port", str(port)]
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            command, cwd=home, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        _wait_until_up(port, process, log)
+        yield f"http://127.0.0.1:{port}", log
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(20)
+
+
+def _wait_until_up(port: int, process: subprocess.Popen[Any], log: Path) -> None:
+    for _ in range(600):
+        assert process.poll() is None, log.read_text()
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise AssertionError(log.read_text())
+
+
+async def _turn(url: str) -> tuple[list[str], set[str], dict[str, Any], list[str]]:
+    from langgraph_sdk import get_client
+
+    client = get_client(url=url)
+    thread = await client.threads.create()
+    kinds, nodes = [], set()
+    async for part in client.runs.stream(
+        thread["thread_id"],
+        "rag",
+        input={"messages": [{"role": "user", "content": "How many days does sick leave last?"}]},
+        context={"max_rounds": 3},
+        stream_mode=["updates", "messages-tuple", "custom", "values"],
+    ):
+        kinds.append(part.event)
+        if part.event == "updates":
+            nodes |= set(part.data)
+    state = await client.threads.get_state(thread["thread_id"])
+    assistants = await client.assistants.search()
+    schemas = await client.assistants.get_schemas(assistants[0]["assistant_id"])
+    return kinds, nodes, state["values"], sorted(schemas["context_schema"]["properties"])
+
+
+@pytest.mark.slow
+def test_a_thread_runs_and_keeps_question_and_answer_only(server: tuple[str, Path]):
+    url, log = server
+    kinds, nodes, values, options = asyncio.run(_turn(url))
+    assert "error" not in kinds, log.read_text()
+    assert {"messages", "custom", "updates", "values"} <= set(kinds)
+    assert nodes == {"start_turn", "model", "dedupe_guard", "tool_dispatch", "commit_answer"}
+    assert [message["type"] for message in values["messages"]] == ["human", "ai"]
+    assert "Sick leave lasts ten days a year. [" in values["messages"][1]["content"]
+    assert values["turn"] == []
+    assert values["outcome"]["ending"] == "answered"
+    assert "max_tool_calls" in options
+    assert "BlockingError" not in log.read_text()
