@@ -1,0 +1,183 @@
+"""The documentation can't drift: its Python blocks run, and its tables say what the code says."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import pytest
+import typer
+
+from graphrag_agent import AgentContext, Settings, build_rag_graph, errors, events
+from graphrag_agent.cli import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TOOLS = ROOT / "src" / "graphrag_agent" / "tools"
+
+
+class Block(NamedTuple):
+    code: str
+    output: str | None
+    """What the page says it prints; None where it says nothing."""
+
+
+def _page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def _blocks(page: Path) -> list[Block]:
+    found = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", page.read_text(encoding="utf-8"), re.DOTALL)
+    return [Block(code, output or None) for code, output in found]
+
+
+def _table(text: str, header: str) -> list[list[str]]:
+    """Rows of the table whose header line begins so, each cell without backticks."""
+    lines = text[text.index(f"\n| {header}") + 1 :].splitlines()
+    rows: list[list[str]] = []
+    for line in lines[2:]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip().strip("`") for cell in line.strip("|").split(" | ")])
+    return rows
+
+
+def _plain(row: list[str]) -> list[str]:
+    return [cell.replace("`", "") for cell in row]
+
+
+def _edges(mermaid: str) -> set[tuple[str, str]]:
+    return set(re.findall(r"^\s*(\w+) -\.?->\s*(\w+)", mermaid, re.MULTILINE))
+
+
+def _event(kind: type[Any]) -> tuple[str, str, str]:
+    own = {field.name: field for field in fields(kind)}
+    tag = own.pop("type").default
+    return kind.__name__, str(tag), ", ".join(own)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page)], ids=lambda page: page.name)
+def test_python_blocks_of_a_page_run_one_after_another(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    names: dict[str, Any] = {"__name__": "documentation"}
+    for block in _blocks(page):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block.code, str(page), "exec"), names)
+        if block.output is not None:
+            assert printed.getvalue() == block.output
+
+
+def test_the_readme_begins_with_the_two_commands() -> None:
+    first = re.search(r"```sh\n(.*?)```", _page("README.md"), re.DOTALL)
+    assert first is not None
+    assert first[1] == "make demo\nmake test\n"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_path_of_a_machine_is_shown(page: Path) -> None:
+    assert re.findall(r"(?<![\w.])/(?:home|Users|work|tmp|root)\b", page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md"])
+def test_the_diagram_is_the_graph(page: str) -> None:
+    drawn = re.search(r"```mermaid\n(.*?)```", _page(page), re.DOTALL)
+    assert drawn is not None
+    assert _edges(drawn[1]) == _edges(build_rag_graph(model="offline").get_graph().draw_mermaid())
+
+
+def test_the_readme_lists_every_command_and_option_and_no_others() -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    of = {"--help": set(commands)}
+    for name, command in commands.items():
+        for flag in [flag for option in command.params for flag in option.opts if flag.startswith("--")]:
+            of.setdefault(flag, set()).add(name)
+    listed = {
+        flag: set(commands) if names == "all" else set(names.split(", "))
+        for flag, names, _ in _table(_page("README.md"), "option | of")
+    }
+    assert listed == of
+    assert [row[0].split()[1] for row in _table(_page("README.md"), "command | does")] == list(commands)
+
+
+def test_commands_in_the_readme_use_options_that_exist() -> None:
+    text = _page("README.md")
+    known = {flag for flag, *_ in _table(text, "option | of")}
+    lines = re.findall(r"^(?:\$ )?graphrag-agent .*$", text, re.MULTILINE)
+    assert lines
+    assert {flag for line in lines for flag in re.findall(r" (--[\w-]+)", line)} <= known
+
+
+def test_the_readme_lists_the_settings() -> None:
+    expected = [
+        [f"GRAPHRAG_{name.upper()}", str(field.default), field.description]
+        for name, field in Settings.model_fields.items()
+    ]
+    assert _table(_page("README.md"), "variable | default") == expected
+
+
+def test_the_readme_lists_the_options_of_a_run() -> None:
+    expected = [[name, str(field.default), field.description] for name, field in AgentContext.model_fields.items()]
+    assert _table(_page("README.md"), "option | default") == expected
+
+
+def test_the_example_of_an_environment_lists_the_settings() -> None:
+    listed = re.findall(r"^# (.*)\n# (GRAPHRAG_\w+)=(.*)$", _page(".env.example"), re.MULTILINE)
+    assert listed == [
+        (field.description, f"GRAPHRAG_{name.upper()}", str(field.default))
+        for name, field in Settings.model_fields.items()
+    ]
+
+
+def test_every_tool_has_a_row_a_page_and_its_arguments() -> None:
+    names = [path.stem for path in sorted(TOOLS.glob("*.py")) if f"def build_{path.stem}(" in path.read_text("utf-8")]
+    rows = _table(_page("README.md"), "tool | does")
+    assert [row[0] for row in rows] == names
+    assert [(ROOT / "docs" / "tools" / f"{name}.md").is_file() for name in names] == [True] * len(names)
+
+
+def test_every_event_is_listed_with_its_fields() -> None:
+    listed = [tuple(_plain(row)[:3]) for row in _table(_page("docs/events.md"), "event | `type`")]
+    assert listed == [_event(kind) for kind in get_args(events.Event)]
+
+
+def test_every_error_is_listed_with_what_it_is() -> None:
+    expected = [
+        [name, kind.__base__.__name__]
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, errors.GraphragError)
+    ]
+    assert [row[:2] for row in _table(_page("docs/errors.md"), "error | is a")] == expected
+
+
+def test_every_dependency_is_listed_with_its_range() -> None:
+    project = tomllib.loads(_page("pyproject.toml"))["project"]
+    extras = {name: listed for name, listed in project["optional-dependencies"].items() if name != "dev"}
+    text = _page("docs/dependencies.md")
+    core = [package + allowed for package, allowed, _ in (_plain(row) for row in _table(text, "package | range"))]
+    extra = [tuple(_plain(row)[:3]) for row in _table(text, "extra | package")]
+    assert core == project["dependencies"]
+    assert [(name, package + allowed) for name, package, allowed in extra] == [
+        (name, listed) for name, packages in extras.items() for listed in packages
+    ]
+
+
+def test_every_file_that_the_architecture_names_exists() -> None:
+    package = ROOT / "src" / "graphrag_agent"
+    missing = []
+    for row in _table(_page("docs/architecture.md"), "file | does"):
+        paths = re.findall(r"[\w./]+", row[0])
+        folder = package / Path(paths[0]).parent
+        missing += [path for path in paths if not ((package / path).exists() or (folder / path).exists())]
+    assert missing == []
