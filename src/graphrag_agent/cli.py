@@ -123,7 +123,7 @@ def _one_line_errors(*, debug: bool) -> Iterator[None]:
         if debug:
             raise
         told = str(error) if isinstance(error, GraphragError) else f"{type(error).__name__}: {error} (see --debug)"
-        err.print(f"error: {escape(' '.join(told.split()))}", soft_wrap=True)
+        err.print(f"error: {escape(' '.join(told.splitlines()))}", soft_wrap=True)
         raise typer.Exit(1) from None
 
 
