@@ -67,22 +67,22 @@ def _wait_until_up(port: int, process: subprocess.Popen[Any], log: Path) -> None
 async def _turn(url: str) -> tuple[list[str], set[str], dict[str, Any], list[str]]:
     from langgraph_sdk import get_client
 
-    client = get_client(url=url)
-    thread = await client.threads.create()
-    kinds, nodes = [], set()
-    async for part in client.runs.stream(
-        thread["thread_id"],
-        "rag",
-        input={"messages": [{"role": "user", "content": "How many days does sick leave last?"}]},
-        context={"max_rounds": 3},
-        stream_mode=["updates", "messages-tuple", "custom", "values"],
-    ):
-        kinds.append(part.event)
-        if part.event == "updates":
-            nodes |= set(part.data)
-    state = await client.threads.get_state(thread["thread_id"])
-    assistants = await client.assistants.search()
-    schemas = await client.assistants.get_schemas(assistants[0]["assistant_id"])
+    async with get_client(url=url) as client:
+        thread = await client.threads.create()
+        kinds, nodes = [], set()
+        async for part in client.runs.stream(
+            thread["thread_id"],
+            "rag",
+            input={"messages": [{"role": "user", "content": "How many days does sick leave last?"}]},
+            context={"max_rounds": 3},
+            stream_mode=["updates", "messages-tuple", "custom", "values"],
+        ):
+            kinds.append(part.event)
+            if part.event == "updates":
+                nodes |= set(part.data)
+        state = await client.threads.get_state(thread["thread_id"])
+        assistants = await client.assistants.search()
+        schemas = await client.assistants.get_schemas(assistants[0]["assistant_id"])
     return kinds, nodes, state["values"], sorted(schemas["context_schema"]["properties"])
 
 
