@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, get_args
 import pytest
 import typer
 
-from graphrag_agent import AgentContext, Settings, build_rag_graph, errors, events
+from graphrag_agent import AgentContext, KnowledgeBase, RagAgent, Settings, build_rag_graph, errors, events
 from graphrag_agent.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -79,6 +79,28 @@ def test_the_readme_begins_with_the_two_commands() -> None:
     assert first[1] == "make demo\nmake test\n"
 
 
+@pytest.fixture
+def demo(monkeypatch: pytest.MonkeyPatch) -> RagAgent:
+    """Over the demo's documents, by words alone: its answers are the same and come at once."""
+    monkeypatch.chdir(ROOT)
+    knowledge = KnowledgeBase.open(":memory:", embedder="none")
+    knowledge.ingest("examples")
+    return RagAgent(model="offline", knowledge=knowledge)
+
+
+def test_the_answers_that_the_readme_shows_are_todays(demo: RagAgent) -> None:
+    shown = re.findall(
+        r'^\$ graphrag-agent ask "([^"\n]*)" --trace\n(.*?)\n\nSources\n', _page("README.md"), re.M | re.S
+    )
+    assert len(shown) == 3
+    assert shown == [(question, demo.ask(question).text) for question, _ in shown]
+
+
+def test_the_outcome_is_listed_key_by_key(demo: RagAgent) -> None:
+    listed = [row[0] for row in _table(_page("docs/events.md"), "key | holds")]
+    assert listed == list(demo.ask("What does E-1042 mean?").outcome)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_to_files(page: Path) -> None:
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
@@ -138,6 +160,13 @@ def test_the_example_of_an_environment_lists_the_settings() -> None:
         (field.description, f"GRAPHRAG_{name.upper()}", str(field.default))
         for name, field in Settings.model_fields.items()
     ]
+
+
+def test_the_guide_lists_every_make_target_and_pages_name_no_others() -> None:
+    targets = set(re.findall(r"^([a-z]+):.*##", _page("Makefile"), re.MULTILINE))
+    assert {row[0].split()[1] for row in _table(_page("CONTRIBUTING.md"), "command | does")} == targets
+    named = {name for page in PAGES for name in re.findall(r"(?:^|`|\S=\S+ )make ([a-z]+)", _page(str(page)), re.M)}
+    assert named <= targets
 
 
 def test_every_tool_has_a_row_a_page_and_its_arguments() -> None:
