@@ -5,6 +5,7 @@ It follows fixed rules and calls nothing, so whatever stands in the evidence can
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import uuid
@@ -20,7 +21,6 @@ from langchain_core.messages import (
     AIMessageChunk,
     BaseMessage,
     HumanMessage,
-    SystemMessage,
     ToolCall,
     ToolMessage,
 )
@@ -165,13 +165,10 @@ def _answer(parts: list[QuestionPart], question: str, results: list[ToolMessage]
 
 
 def _find_evidence(sources: list[BaseMessage]) -> list[EvidenceBlock]:
-    """Evidence of this turn, each id once, as it came; what the model itself said is none."""
-    blocks: dict[str, EvidenceBlock] = {}
-    for message in sources:
-        if isinstance(message, SystemMessage | HumanMessage | ToolMessage):
-            for block in parse_evidence(message.text):
-                blocks.setdefault(block.id, block)
-    return list(blocks.values())
+    """Evidence of this turn, each id once, the best of every search first; what the model itself said is none."""
+    found = [parse_evidence(message.text) for message in sources if not isinstance(message, AIMessage)]
+    in_turns = itertools.chain.from_iterable(itertools.zip_longest(*found))
+    return list({block.id: block for block in in_turns if block}.values())
 
 
 def _find_failure(results: list[ToolMessage]) -> str:

@@ -28,22 +28,42 @@ OFF_FOCUS_FACTOR = 0.5
 """For a sentence with none of the words in focus: it speaks of something else."""
 FRAGMENT_FACTOR = 0.7
 """For a sentence whose beginning was cut off."""
-NUMBER_FACTOR = 1.15
-"""For a sentence with a number, where the question asks for one."""
-RANK_STEP = 0.02
-"""What each place further down the search result costs."""
+POINTER_FACTOR = 0.7
+"""For a sentence that only sends the reader elsewhere."""
+UNENDED_FACTOR = 0.8
+"""For a line without a full stop: a caption, a page footer."""
+EXPECTED_FACTOR = 1.15
+"""For a sentence of the form that the question asks for: a number, a definition."""
+RANK_STEP, RANK_STEPS = 0.02, 10
+"""What each of the first places further down the search result costs."""
 
+_POINTER = re.compile(r"(?:see|click|refer to|read|visit|см\.|смотрите|参见|详见|请参阅)(?!\w)", re.IGNORECASE)
 _LINK = re.compile(r"\[[^\]]*\]\([^)]*\)\.?|https?://\S+")
 _CONDITION = re.compile(
-    r"(?:however|unless|except|exceptions?|but|otherwise|if|only|provided|this does not apply|does not apply|"
-    r"однако|кроме|за исключением|если|но|исключени[ея]|иначе|в противном случае|это не относится)\b"
-    r"|但|除非|例外|除外|否则|如果|若|不过|然而",
+    r"(?:however|unless|except|the exception|exceptions?|but|otherwise|if|only|provided|this does not apply|"
+    r"does not apply|однако|кроме|за исключением|исключени[ея]|если|но|иначе|в противном случае|это не относится)\b"
+    r"|[^.!?]{0,60}(?:, however,|, однако,)|但|除非|例外|除外|否则|如果|若|不过|然而",
     re.IGNORECASE,
 )
-_ASKS_NUMBER = re.compile(
-    r"\bhow (?:many|much|long|often|far|old)\b|\bwhen\b|\bсколько\b|\bкогда\b|多少|几|多久|多长|何时|什么时候", re.I
+_NUMBER = re.compile(
+    r"(?<![\w-])\d+(?![\w-])|[一二三四五六七八九十百千两]+\s*个?[天日年月周次小工]"
+    r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|half)\b(?=.{0,20}\b(?:hour|day|week|month|year|time))",
+    re.IGNORECASE,
 )
-_NUMBER = re.compile(r"\d|[一二三四五六七八九十百千两]\s*[天日年月周个次小]")
+_DEFINITION = re.compile(
+    r".{0,80}\b(?:is|are|means|provides|lets)\b|.{0,60}(?:—|\bэто\b)|.{1,30}(?:是|指)", re.IGNORECASE
+)
+_EXPECTED = (
+    (
+        re.compile(
+            r"\bhow (?:many|much|long|often|far|old)\b|\bwhen\b|\bсколько\b|\bкогда\b|多少|几|多久|多长|何时|什么时候",
+            re.IGNORECASE,
+        ),
+        _NUMBER.search,
+    ),
+    (re.compile(r"what(?:'s| is| are)\b|что такое\b|什么是|.+是什么", re.IGNORECASE), _DEFINITION.match),
+)
+"""Forms of questions, and what tells that a sentence has the form of their answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +108,11 @@ def _rank_candidates(part: QuestionPart, blocks: Sequence[EvidenceBlock]) -> lis
     focus = find_question_words(part.focus).keys() & wanted.keys()
     candidates = [found for rank, block in enumerate(blocks) for found in _find_candidates(block, rank, wanted)]
     weights = _weigh(wanted, focus, candidates)
-    asks_number = bool(_ASKS_NUMBER.search(part.query))
-    scored = [(_score(found, weights, focus, asks_number=asks_number), found) for found in candidates]
+    fits = next((fits for asks, fits in _EXPECTED if asks.search(part.query)), None)
+    scored = [
+        (_score(found, weights, focus) * (EXPECTED_FACTOR if fits and fits(found.sentence.text) else 1.0), found)
+        for found in candidates
+    ]
     return sorted(scored, key=lambda pair: -pair[0])
 
 
@@ -117,16 +140,18 @@ def _weigh(wanted: dict[str, str], focus: Set[str], candidates: list[_Candidate]
     return {stem: weight / total for stem, weight in weights.items()}
 
 
-def _score(found: _Candidate, weights: dict[str, float], focus: Set[str], *, asks_number: bool) -> float:
+def _score(found: _Candidate, weights: dict[str, float], focus: Set[str]) -> float:
     own = sum(weight for stem, weight in weights.items() if stem in found.words)
     lent = sum(weight for stem, weight in weights.items() if stem in found.context - found.words)
-    score = (own + CONTEXT_WEIGHT * lent) * (1 - RANK_STEP * found.rank)
+    score = (own + CONTEXT_WEIGHT * lent) * (1 - RANK_STEP * min(found.rank, RANK_STEPS))
     if focus and not focus & (found.words | found.context):
         score *= OFF_FOCUS_FACTOR
     if found.place == 0 and found.sentence.text[0].islower():
         score *= FRAGMENT_FACTOR
-    if asks_number and _NUMBER.search(found.sentence.text):
-        score *= NUMBER_FACTOR
+    if _POINTER.match(found.sentence.text):
+        score *= POINTER_FACTOR
+    if found.sentence.kind == "prose" and not found.sentence.is_ended:
+        score *= UNENDED_FACTOR
     return score
 
 

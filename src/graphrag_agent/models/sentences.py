@@ -50,6 +50,10 @@ class Sentence:
         return self.text.rstrip("*_\"'”’) ").endswith(("?", "？"))
 
     @property
+    def is_ended(self) -> bool:
+        return self.text.rstrip("*_\"'”’»)]」』 ").endswith((".", "!", "?", "…", "。", "！", "？", ":", "："))
+
+    @property
     def is_lead_in(self) -> bool:
         return self.text.rstrip("*_ ").endswith((":", "："))
 

@@ -2,7 +2,7 @@ import asyncio
 import gc
 
 import pytest
-from fake_openai import FakeOpenAI, HTTPFailure, tool_message
+from tests.fake_openai import FakeOpenAI, HTTPFailure, tool_message
 from langchain_core.tools import tool
 from openai import BadRequestError
 

@@ -1,3 +1,6 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from graphrag_agent.models.evidence_blocks import EvidenceBlock
 from graphrag_agent.models.questions import QuestionPart, split_question
 from graphrag_agent.models.quotes import select_quotes
@@ -76,3 +79,16 @@ def test_words_in_focus_decide():
 def test_at_most_three_sentences_are_chosen():
     text = " ".join(f"Sick leave rule {number} holds for employees." for number in range(9))
     assert len(quotes("sick leave rule for employees", text)) == 3
+
+
+words = st.lists(
+    st.sampled_from(["sick", "leave", "ten days", "病假", "отпуск", ".", "!", "\n", "\n- ", ": ", "。", "But"])
+)
+texts = st.lists(words.map(" ".join), max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts, st.sampled_from(["How many days of sick leave?", "病假有几天？", "Сколько дней отпуска?"]))
+def test_quotes_are_copied_from_the_block_that_they_name(texts, question):
+    for id_, text in quotes(question, *texts):
+        assert text in texts[int(id_.removeprefix("e"))]
