@@ -1,7 +1,6 @@
 """What every chat model of the package must do, over each of them."""
 
 import pytest
-from fake_openai import FakeOpenAI, tool_message
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from langchain_tests.unit_tests import ChatModelUnitTests
@@ -9,6 +8,7 @@ from langchain_tests.unit_tests import ChatModelUnitTests
 from graphrag_agent.models.extractive import ExtractiveChatModel
 from graphrag_agent.models.factory import load_chat_model
 from graphrag_agent.testing import ScriptedChatModel, call
+from tests.fake_openai import FakeOpenAI, tool_message
 
 TEXT = "Parental leave lasts 12 weeks. [a2b3c]"
 QUERIES = ["病假", "产假"]

@@ -2,12 +2,12 @@ import asyncio
 import gc
 
 import pytest
-from tests.fake_openai import FakeOpenAI, HTTPFailure, tool_message
 from langchain_core.tools import tool
 from openai import BadRequestError
 
 from graphrag_agent.models.factory import load_chat_model
 from graphrag_agent.sync_edge import run_sync
+from tests.fake_openai import FakeOpenAI, HTTPFailure, tool_message
 
 
 @tool
