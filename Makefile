@@ -54,7 +54,7 @@ format: $(VENV)/.installed-dev  ## Format the code
 	$(BIN)/ruff format .
 
 studio: $(VENV)/.installed-dev  ## Serve the graph for LangGraph Studio on loopback, without telemetry
-	LANGGRAPH_CLI_NO_ANALYTICS=1 LANGSMITH_TRACING=false $(BIN)/langgraph dev --host 127.0.0.1 --no-browser
+	set -a; [ ! -f .env ] || . ./.env; LANGGRAPH_CLI_NO_ANALYTICS=1 LANGSMITH_TRACING=false $(BIN)/langgraph dev --host 127.0.0.1 --no-browser
 
 bench: $(VENV)/.installed-dev  ## Measure retrieval on DATA=DIR (corpus.jsonl and queries.jsonl)
 	$(BIN)/python -m benchmarks.retrieval --data $(DATA)

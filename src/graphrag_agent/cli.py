@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from dotenv import load_dotenv
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -110,7 +111,8 @@ def ask(
 
 
 def main() -> None:
-    """Entry point of the command."""
+    """Entry point of the command. A `.env` in the current folder fills in what the environment leaves open."""
+    load_dotenv(".env")
     app()
 
 

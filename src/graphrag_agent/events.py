@@ -20,7 +20,7 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A piece of text that the model writes; the final text comes with `Answer`."""
+    """A piece of text that the model writes; the final text comes with `AnswerReady`."""
 
     text: str
     message_id: str

@@ -1,7 +1,9 @@
-"""Settings, read once from GRAPHRAG_* variables and `.env`; unknown names and bad values are refused."""
+"""Settings, read once from GRAPHRAG_* variables; unknown names and bad values are refused."""
 
 from __future__ import annotations
 
+import difflib
+import os
 from typing import Literal
 
 from pydantic import Field, ValidationError
@@ -9,11 +11,13 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from graphrag_agent.errors import SettingsError
 
+PREFIX = "GRAPHRAG_"
+
 
 class Settings(BaseSettings):
     """How the package runs when the caller says nothing else. Keys of providers (OPENAI_API_KEY) stay with them."""
 
-    model_config = SettingsConfigDict(env_prefix="GRAPHRAG_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
     model: str = Field(default="offline", min_length=1, description="Chat model: offline or openai:NAME")
     kb: str = Field(default=".graphrag", min_length=1, description="Folder of the knowledge base, or :memory:")
@@ -30,6 +34,7 @@ class Settings(BaseSettings):
 
 def load_settings(**given: object) -> Settings:
     """Settings from the environment, with the given values in front. Raises SettingsError that names the value."""
+    _refuse_unknown_names()
     try:
         return Settings(**given)  # type: ignore[arg-type]  # pydantic checks the values
     except ValidationError as error:
@@ -38,3 +43,13 @@ def load_settings(**given: object) -> Settings:
             for item in error.errors()
         )
         raise SettingsError(f"bad settings: {problems}") from None
+
+
+def _refuse_unknown_names() -> None:
+    """A misspelt variable would be ignored silently."""
+    known = [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
+    for name in os.environ:
+        if name.upper().startswith(PREFIX) and name.upper() not in known:
+            close = difflib.get_close_matches(name.upper(), known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
+            raise SettingsError(f"{name}={os.environ[name]!r} is no setting; {hint}")

@@ -62,6 +62,9 @@ _HAN_SEPARATORS = "和与跟及"
 """Likeliest first: each of them is also a part of ordinary words."""
 
 _TAIL = re.compile(r"\s+(?:for|in|at|on|under|during|within|when|if|для|в|во|на|при|по|у|за)\s+\S.*", re.IGNORECASE)
+_HEAD = re.compile(
+    r"(?P<head>.+?\s(?:of|for|in|at|on|under|during|within|для|в|во|на|при|по|у|за)\s)(?:the\s)?\S", re.IGNORECASE
+)
 _HAN_TAIL = re.compile(r"(?:的|在)[^的在]+$")
 _HAN_HEAD = re.compile(r"^[^的]+的")
 
@@ -164,9 +167,10 @@ def _share_words(things: list[str]) -> list[str]:
     tail = _TAIL.search(last)
     if tail and not _TAIL.search(first):
         things = [thing if _TAIL.search(thing) else thing + tail[0] for thing in things]
-    elif not tail and (head := _TAIL.search(first)):
-        stem = first[: head.start()] + " " + head[0].split()[0] + " "
-        things = [first, *(thing if len(thing.split()) > 2 else stem + thing for thing in things[1:])]
+    elif not tail and (match := _HEAD.match(first)):
+        head = match["head"]  # "the warranty of" the first is also that of the others
+        rest = (thing if len(thing.split()) > 2 or _HEAD.match(thing) else head + thing for thing in things[1:])
+        things = [first, *rest]
     words = _TAIL.sub("", last).split()
     return [_with_noun(thing, words) for thing in things]
 

@@ -25,7 +25,7 @@ CONTEXT_WEIGHT = 0.5
 """What a word counts that stands only in the title, a heading or the question above the sentence."""
 FOCUS_WEIGHT = 2.0
 OFF_FOCUS_FACTOR = 0.5
-"""For a sentence with none of the words in focus: it speaks of something else."""
+"""For a sentence with none of the words in focus, or with none but them: it speaks of something else."""
 FRAGMENT_FACTOR = 0.7
 """For a sentence whose beginning was cut off."""
 POINTER_FACTOR = 0.7
@@ -68,7 +68,7 @@ _EXPECTED = (
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words copied from a block of evidence."""
+    """Words copied from a block of evidence; in prose a line break of the source becomes a blank."""
 
     text: str
     id: str
@@ -144,8 +144,10 @@ def _score(found: _Candidate, weights: dict[str, float], focus: Set[str]) -> flo
     own = sum(weight for stem, weight in weights.items() if stem in found.words)
     lent = sum(weight for stem, weight in weights.items() if stem in found.context - found.words)
     score = (own + CONTEXT_WEIGHT * lent) * (1 - RANK_STEP * min(found.rank, RANK_STEPS))
-    if focus and not focus & (found.words | found.context):
-        score *= OFF_FOCUS_FACTOR
+    about = found.words | found.context
+    for words in (focus, weights.keys() - focus):
+        if words and not words & about:
+            score *= OFF_FOCUS_FACTOR
     if found.place == 0 and found.sentence.text[0].islower():
         score *= FRAGMENT_FACTOR
     if _POINTER.match(found.sentence.text):
@@ -158,7 +160,7 @@ def _score(found: _Candidate, weights: dict[str, float], focus: Set[str]) -> flo
 def _with_conditions(found: _Candidate) -> list[str]:
     sentence, following = found.sentence, found.sentences[found.place + 1 :]
     if not sentence.is_lead_in:
-        return [sentence.text, *_conditions(following)]
+        return [_without_soft_breaks(sentence), *_conditions(following)]
     items = list(itertools.takewhile(lambda item: item.kind in {"item", "row"}, following[:MAX_LIST_ITEMS]))
     end = items[-1].end if items else sentence.end
     return [found.block.text[sentence.start : end], *_conditions(following[len(items) :])]
@@ -169,8 +171,13 @@ def _conditions(following: list[Sentence]) -> list[str]:
     for sentence in following[:MAX_CONDITIONS]:
         if sentence.kind not in {"prose", "item"} or not _CONDITION.match(sentence.text):
             break
-        found.append(sentence.text)
+        found.append(_without_soft_breaks(sentence))
     return found
+
+
+def _without_soft_breaks(sentence: Sentence) -> str:
+    """The sentence on one line: a line that was wrapped in a PDF or in Markdown breaks nowhere in particular."""
+    return " ".join(sentence.text.split()) if sentence.kind == "prose" else sentence.text
 
 
 def _is_quoted(text: str, quotes: list[Quote]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Annotated, Any, Protocol
 
 from langchain_core.tools import InjectedToolArg, StructuredTool
@@ -51,6 +52,9 @@ def build_knowledge_search(knowledge: Searchable, *, top_k_limit: int = TOP_K_MA
         return render_evidence(evidence_of(result.hits), note=result.note)
 
     tool = StructuredTool.from_function(
-        coroutine=knowledge_search, name="knowledge_search", response_format="content_and_artifact"
+        coroutine=knowledge_search,
+        name="knowledge_search",
+        description=inspect.cleandoc(knowledge_search.__doc__ or ""),
+        response_format="content_and_artifact",
     )
     return ToolSpec(tool, family="search", side_effect_free=True, timeout_seconds=SEARCH_SECONDS)

@@ -91,4 +91,5 @@ texts = st.lists(words.map(" ".join), max_size=4)
 @given(texts, st.sampled_from(["How many days of sick leave?", "病假有几天？", "Сколько дней отпуска?"]))
 def test_quotes_are_copied_from_the_block_that_they_name(texts, question):
     for id_, text in quotes(question, *texts):
-        assert text in texts[int(id_.removeprefix("e"))]
+        block = texts[int(id_.removeprefix("e"))]
+        assert " ".join(text.split()) in " ".join(block.split()), "only a soft line break may differ"
