@@ -124,6 +124,7 @@ def test_each_node_has_its_file():
     builder = (SOURCE / "graph" / "builder.py").read_text()
     nodes = [path.stem for path in (SOURCE / "graph" / "nodes").glob("*.py") if path.stem != "__init__"]
     assert sorted(nodes) == [
+        "await_client_tools",
         "commit_answer",
         "dedupe_guard",
         "model",

@@ -61,7 +61,7 @@ def build_rag_graph(
 
 def budget_from(settings: Settings) -> Budget:
     """The budget that the settings give every turn."""
-    return Budget(**{name: getattr(settings, name) for name in Budget.model_fields})
+    return Budget(**{name: getattr(settings, name) for name in Budget.model_fields if hasattr(settings, name)})
 
 
 def open_knowledge_base(settings: Settings) -> KnowledgeBase:

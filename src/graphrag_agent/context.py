@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,7 +18,16 @@ class Budget(BaseModel):
     max_rounds: int = Field(default=6, ge=1, le=50, description="Model calls with tools in one turn")
     max_tool_calls: int = Field(default=20, ge=1, le=500, description="Tool calls that may run in one turn")
     max_seconds: float = Field(
-        default=120.0, gt=0, le=86_400, description="Seconds after which no further round starts"
+        default=120.0, gt=0, le=86_400, description="Seconds that a turn may take; what runs then is stopped"
+    )
+    max_evidence_tokens: int = Field(
+        default=16_000, ge=100, le=1_000_000, description="Tokens of tool results that one turn may show the model"
+    )
+    stall_limit: int = Field(
+        default=2, ge=1, le=50, description="Rounds in a row that may search without finding anything new"
+    )
+    max_family_calls: dict[str, int] = Field(
+        default_factory=dict, description="Tool calls of one family, such as search, that may run in one turn"
     )
 
 
@@ -32,6 +41,9 @@ class AgentContext(BaseModel):
     source_types: tuple[str, ...] | None = Field(default=None, description="Search only these formats, e.g. md, pdf")
     top_k: int | None = Field(default=None, ge=1, le=TOP_K_MAX, description="Most hits that one search may return")
     tools: tuple[str, ...] | None = Field(default=None, description="Offer the model only these tools")
+    client_tools: tuple[dict[str, Any], ...] = Field(
+        default=(), max_length=64, description="Tools that the client runs, as OpenAI function schemas"
+    )
     retrieval: Literal["auto", "one_shot", "none"] = Field(
         default="auto",
         description="auto: the model decides when to search; one_shot: one search before the model speaks; "
@@ -39,7 +51,10 @@ class AgentContext(BaseModel):
     )
     max_rounds: int | None = Field(default=None, ge=1, le=50, description="Model calls with tools in this turn")
     max_tool_calls: int | None = Field(default=None, ge=1, le=500, description="Tool calls that may run in this turn")
-    max_seconds: float | None = Field(default=None, gt=0, le=86_400, description="Seconds after which no round starts")
+    max_seconds: float | None = Field(default=None, gt=0, le=86_400, description="Seconds that this turn may take")
+    max_evidence_tokens: int | None = Field(
+        default=None, ge=100, le=1_000_000, description="Tokens of tool results that this turn may show the model"
+    )
     parallel_tool_calls: bool = Field(default=True, description="Run the calls of a round side by side")
     locale: str | None = Field(
         default=None, pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", description="Language of labels"
@@ -47,6 +62,6 @@ class AgentContext(BaseModel):
 
     def narrow(self, budget: Budget) -> Budget:
         """The smaller of the budget's and this run's limits, field by field."""
-        asked = {name: getattr(self, name) for name in Budget.model_fields}
+        asked = {name: getattr(self, name, None) for name in Budget.model_fields}
         limits = {name: min(getattr(budget, name), value) for name, value in asked.items() if value is not None}
-        return budget.model_copy(update=limits)
+        return budget.model_copy(update=limits) if limits else budget

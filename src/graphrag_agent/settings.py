@@ -27,8 +27,12 @@ class Settings(BaseSettings):
     checkpointer: Literal["memory", "sqlite"] = Field(default="sqlite", description="Where the CLI keeps threads")
     max_rounds: int = Field(default=6, ge=1, le=50, description="Model calls with tools in one turn")
     max_tool_calls: int = Field(default=20, ge=1, le=500, description="Tool calls that may run in one turn")
-    max_seconds: float = Field(
-        default=120.0, gt=0, le=86_400, description="Seconds after which no further round starts"
+    max_seconds: float = Field(default=120.0, gt=0, le=86_400, description="Seconds that a turn may take")
+    max_evidence_tokens: int = Field(
+        default=16_000, ge=100, le=1_000_000, description="Tokens of tool results that one turn may show the model"
+    )
+    stall_limit: int = Field(
+        default=2, ge=1, le=50, description="Rounds in a row that may search without finding anything new"
     )
 
 

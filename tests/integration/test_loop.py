@@ -1,6 +1,9 @@
 """The whole graph with a scripted model: what runs, what is said, how a turn ends."""
 
+import asyncio
 import json
+import re
+import time
 from typing import Any
 
 import pytest
@@ -20,7 +23,12 @@ def search(query: str, **more: Any) -> Any:
 
 
 def results(messages: list[BaseMessage]) -> list[ToolMessage]:
-    return [message for message in messages if isinstance(message, ToolMessage)]
+    """The results that a model saw, without what the loop tells it about the budget."""
+    return [
+        message.model_copy(update={"content": re.sub(r"\n\n\[.*Left in this turn: .*\]$", "", message.text)})
+        for message in messages
+        if isinstance(message, ToolMessage)
+    ]
 
 
 @tool
@@ -90,12 +98,34 @@ def test_calls_beyond_the_budget_are_refused_and_the_turn_ends():
     assert out["outcome"]["calls"] == {"run": 2, "reused": 0, "refused": 1}
 
 
-def test_no_round_starts_after_the_time_is_over():
-    with ScriptedChatModel(search("a"), "So far.") as model:
+def test_a_slow_model_is_stopped_and_what_was_found_is_kept(caplog: pytest.LogCaptureFixture):
+    def slow(messages: list[BaseMessage], tools: tuple[str, ...]) -> Any:
+        time.sleep(0.5 if tools else 0.0)
+        return "So far."
+
+    with ScriptedChatModel(search("a"), slow, slow) as model:
         graph = build_rag_graph(model=model, knowledge=CannedKnowledge())
-        out = graph.invoke(ASK, context=AgentContext(max_seconds=0.000001))
+        out = graph.invoke(ASK, context=AgentContext(max_seconds=0.3))
+    assert (out["outcome"]["ending"], out["messages"][-1].text) == ("max_seconds", "So far.")
+    assert "the time for this turn is over" in model.requests[-1].messages[0].text
+    assert "All about a." in results(model.requests[-1].messages)[0].text
+
+
+def test_a_slow_tool_is_stopped_and_the_quick_ones_result_is_kept():
+    async def find(query: str) -> str:
+        """Find."""
+        await asyncio.sleep(5 if query == "slow" else 0)
+        return f"found {query}"
+
+    spec = ToolSpec(tool(find), side_effect_free=True)
+    with ScriptedChatModel([call("find", query="slow"), call("find", query="quick")], "So far.") as model:
+        began = time.perf_counter()
+        out = build_rag_graph(model=model, tools=[spec]).invoke(ASK, context=AgentContext(max_seconds=0.3))
+    assert time.perf_counter() - began < 3
+    stopped, quick = results(model.requests[-1].messages)
+    assert json.loads(stopped.text)["error"]["type"] == "timeout"
+    assert quick.text == "found quick"
     assert out["outcome"]["ending"] == "max_seconds"
-    assert out["messages"][-1].text == "So far."
 
 
 def test_a_model_that_fails_leaves_an_answer_made_of_the_evidence(caplog: pytest.LogCaptureFixture):
@@ -131,8 +161,6 @@ def test_a_tool_that_raises_does_not_end_the_turn():
 def test_a_tool_that_takes_too_long_is_cut_off():
     async def slow(seconds: float) -> str:
         """Sleep."""
-        import asyncio
-
         await asyncio.sleep(seconds)
         return "late"
 
@@ -164,8 +192,6 @@ def test_calls_run_side_by_side_or_one_after_the_other():
         @tool
         async def work(n: int) -> str:
             """Work."""
-            import asyncio
-
             nonlocal active
             active += 1
             running.append(active)
@@ -271,6 +297,9 @@ def test_the_drawn_graph_has_the_nodes_and_edges_of_the_design():
         ("model", "commit_answer"),
         ("model", "summarize_on_max_iterations"),
         ("dedupe_guard", "tool_dispatch"),
+        ("dedupe_guard", "await_client_tools"),
+        ("await_client_tools", "model"),
+        ("await_client_tools", "summarize_on_max_iterations"),
         ("dedupe_guard", "model"),
         ("dedupe_guard", "summarize_on_max_iterations"),
         ("tool_dispatch", "model"),

@@ -11,6 +11,7 @@ from langgraph.graph import START, StateGraph
 from graphrag_agent.context import AgentContext
 from graphrag_agent.graph.loop import Loop
 from graphrag_agent.graph.node import Node
+from graphrag_agent.graph.nodes.await_client_tools import await_client_tools
 from graphrag_agent.graph.nodes.commit_answer import commit_answer
 from graphrag_agent.graph.nodes.dedupe_guard import dedupe_guard
 from graphrag_agent.graph.nodes.model import model
@@ -36,8 +37,9 @@ def draw(loop: Loop) -> Diagram:
     add(start_turn, "model", "retrieve_once", does="Clears the last turn's leavings, picks the tool protocol")
     add(retrieve_once, "model", does="One search with the user's words, for models without tools")
     add(model, "dedupe_guard", "commit_answer", STOP, does="One model call")
-    add(dedupe_guard, "tool_dispatch", "model", STOP, does="One verdict for each tool call")
+    add(dedupe_guard, "tool_dispatch", "await_client_tools", "model", STOP, does="One verdict for each tool call")
     add(tool_dispatch, "model", STOP, does="Runs tool calls; errors become messages")
+    add(await_client_tools, "model", STOP, does="Waits for the results of the client's tools")
     add(summarize_on_max_iterations, "commit_answer", does="A last call without tools: answer from the evidence")
     add(commit_answer, does="Resolves citations, writes the answer, empties the turn")
     diagram.add_edge(START, "start_turn")

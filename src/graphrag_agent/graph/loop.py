@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
 from langgraph.runtime import get_runtime
 
 from graphrag_agent.context import AgentContext, Budget
+from graphrag_agent.errors import SettingsError
 from graphrag_agent.identity import PUBLIC, Principal, acting_principal
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools.registry import ToolRegistry
+from graphrag_agent.tools.spec import ToolSpec, client_tool
 
 Protocol = Literal["native", "one_shot", "none"]
 SEARCH_TOOL = "knowledge_search"
+KEPT = 128
+"""Bound models and bound tools kept; the least recently used go first."""
+
+T = TypeVar("T")
+
+
+class RecentlyMade(Generic[T]):
+    """Keeps what was made for a key, up to a number of keys."""
+
+    def __init__(self, size: int = KEPT) -> None:
+        self._made: OrderedDict[Hashable, T] = OrderedDict()
+        self._size = size
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What was made for the key, or what `make` makes now."""
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = make()
+                while len(self._made) > self._size:
+                    self._made.popitem(last=False)
+            self._made.move_to_end(key)
+            return self._made[key]
 
 
 @dataclass(frozen=True)
@@ -26,7 +55,8 @@ class Loop:
     chat_model: BaseChatModel
     tools: ToolRegistry
     budget: Budget
-    _bound: dict[tuple[str, ...], Runnable[Any, BaseMessage]] = field(default_factory=dict)
+    _models: RecentlyMade[Runnable[Any, BaseMessage]] = field(default_factory=RecentlyMade)
+    _bound_tools: RecentlyMade[BaseTool] = field(default_factory=RecentlyMade)
 
     def request(self) -> Request:
         """The request of the run that the calling node belongs to."""
@@ -37,12 +67,22 @@ class Loop:
 
     def bound_to(self, tools: ToolRegistry) -> Runnable[Any, BaseMessage]:
         """The chat model with these tools."""
-        names = tuple(tools)
-        if names not in self._bound:
-            self._bound[names] = (
-                self.chat_model.bind_tools([spec.tool for spec in tools.values()]) if names else self.chat_model
-            )
-        return self._bound[names]
+        if not tools:
+            return self.chat_model
+        faces = [spec.tool for spec in tools.values()]
+        key = tuple((tool.name, str(tool.args_schema) if isinstance(tool.args_schema, dict) else "") for tool in faces)
+        return self._models.get(key, lambda: self.chat_model.bind_tools(faces))
+
+    def tool_for(self, spec: ToolSpec, scope: Scope) -> ToolSpec:
+        """The spec with the tool that runs for this scope; made once for each scope, never shared among scopes."""
+        if (bind := spec.bind) is None:
+            return spec
+        return ToolSpec(
+            self._bound_tools.get((spec.name, scope), lambda: bind(scope)),
+            family=spec.family,
+            side_effect_free=spec.side_effect_free,
+            timeout_seconds=spec.timeout_seconds,
+        )
 
     def can_call_tools(self) -> bool:
         """Whether the model takes native tool calls; an unknown model is tried (DESIGN 4.9)."""
@@ -66,8 +106,17 @@ class Request:
 
     @property
     def tools(self) -> ToolRegistry:
-        """The tools this request may use."""
-        return self.loop.tools.only(self.context.tools)
+        """The tools this request may use: those of the graph that it names, and the client's own.
+
+        Raises SettingsError for a client tool with a bad schema or a name that the graph has.
+        """
+        chosen = self.loop.tools.only(self.context.tools)
+        if not self.context.client_tools:
+            return chosen
+        own = [client_tool(schema) for schema in self.context.client_tools]
+        if taken := [spec.name for spec in own if spec.name in self.loop.tools]:
+            raise SettingsError(f"client_tools: {taken[0]!r} is a tool of the server; give yours another name")
+        return ToolRegistry([*chosen.values(), *own])
 
     @property
     def scope(self) -> Scope:
@@ -88,11 +137,12 @@ class Request:
     @property
     def protocol(self) -> Protocol:
         """How the model gets at the tools."""
-        if self.context.retrieval == "none" or not self.tools:
+        tools = self.tools
+        if self.context.retrieval == "none" or not tools:
             return "none"
         if self.context.retrieval == "auto" and self.loop.can_call_tools():
             return "native"
-        return "one_shot" if SEARCH_TOOL in self.tools else "none"
+        return "one_shot" if SEARCH_TOOL in tools else "none"
 
 
 def principal_of(user: Any) -> Principal:

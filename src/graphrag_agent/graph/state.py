@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
-from langgraph.channels import DeltaChannel
+from langgraph.channels import DeltaChannel, UntrackedValue
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 SNAPSHOT_FREQUENCY = 30
@@ -72,4 +72,6 @@ class TurnState(TurnOutput, total=False):
     budget: dict[str, Any]
     """What the turn has spent: policy.budget.Spent as a dict."""
     ending: str
-    """Set when the turn must stop: max_rounds, max_calls, max_seconds, model_error."""
+    """Set when the turn must stop: max_rounds, max_calls, max_seconds, no_new_evidence, refused, model_error."""
+    early: Annotated[dict[str, Any], UntrackedValue]
+    """Call id -> EarlyCall. Never stored: after a resume the calls are simply run."""

@@ -179,7 +179,7 @@ def _find_failure(results: list[ToolMessage]) -> str:
 
 def _error_text(result: ToolMessage) -> str:
     try:
-        error = json.loads(result.text)["error"]
+        error = json.JSONDecoder().raw_decode(result.text)[0]["error"]  # a note of the loop's may follow
         return str(error["message"] if isinstance(error, dict) else error)
     except (ValueError, TypeError, KeyError):
         return (result.text.strip() or "no reason given") if result.status == "error" else ""

@@ -18,6 +18,7 @@ from graphrag_agent.citations import Evidence
 from graphrag_agent.documents import Hit, assign_short_ids
 
 _TAG = re.compile(r"<(?=/?evidence)", re.IGNORECASE)
+_REQUIRED_FIELDS = {"id", "chunk_id", "document_id", "score", "start", "end", "at"}
 _PLACE_FIELDS = ("id", "chunk_id", "document_id", "title", "source", "page", "heading", "score", "start", "end")
 
 
@@ -59,9 +60,18 @@ def read_evidence(messages: Iterable[BaseMessage]) -> dict[str, Evidence]:
     found: dict[str, Evidence] = {}
     for message in messages:
         if isinstance(message, ToolMessage):
-            for item in _read(message.text, message.artifact):
+            for item in _read(message.text, hits_of(message)):
                 found.setdefault(item.id, item)
     return found
+
+
+def hits_of(message: ToolMessage) -> Sequence[Mapping[str, Any]]:
+    """The hits that the message's artifact names; empty for a message of another kind."""
+    hits = message.artifact.get("hits") if isinstance(message.artifact, Mapping) else None
+    if not isinstance(hits, list | tuple):
+        return ()
+    # a user's tool may have hits of another shape in its artifact
+    return [hit for hit in hits if isinstance(hit, Mapping) and hit.keys() >= _REQUIRED_FIELDS]
 
 
 def evidence_text(messages: Iterable[BaseMessage]) -> str:
@@ -73,7 +83,7 @@ def rename_collisions(
     content: str, artifact: Mapping[str, Any], taken: Mapping[str, str]
 ) -> tuple[str, Mapping[str, Any]]:
     """The same message with longer ids where one is taken (short id -> chunk id) by another chunk."""
-    evidence = _read(content, artifact)
+    evidence = _read(content, artifact["hits"])
     if all(taken.get(item.id, item.chunk_id) == item.chunk_id for item in evidence):
         return content, artifact
     names = assign_short_ids([item.chunk_id for item in evidence], taken)
@@ -91,8 +101,7 @@ def _place(item: Evidence) -> dict[str, Any]:
     return {name: value for name in _PLACE_FIELDS if (value := getattr(item, name)) not in (None, "")}
 
 
-def _read(text: str, artifact: Any) -> list[Evidence]:
-    hits = artifact.get("hits", ()) if isinstance(artifact, Mapping) else ()
+def _read(text: str, hits: Sequence[Mapping[str, Any]]) -> list[Evidence]:
     defaults = {"page": None, "heading": "", "title": "", "source": ""}
     return [
         Evidence(**{**defaults, **{name: hit[name] for name in _PLACE_FIELDS if name in hit}}, text=_slice(text, hit))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from graphrag_agent.graph.loop import SEARCH_TOOL, Loop
-from graphrag_agent.graph.nodes.tool_dispatch import run_call
 from graphrag_agent.graph.policy.budget import Spent
+from graphrag_agent.graph.policy.result_budget import fit_results
+from graphrag_agent.graph.running import run_call
 from graphrag_agent.graph.state import TurnState
 
 MAX_QUERY_CHARACTERS = 2_000
@@ -21,8 +24,10 @@ async def retrieve_once(loop: Loop, state: TurnState, config: RunnableConfig) ->
     query = questions[-1].text.strip()[:MAX_QUERY_CHARACTERS] if questions else ""
     if not query:
         return Command(goto="model")
-    spent = Spent.of(state.get("budget"))
+    request, spent = loop.request(), Spent.of(state.get("budget"), now=time.time())
     call = {"name": SEARCH_TOOL, "args": {"query": query}, "id": f"once-{spent.question}", "type": "tool_call"}
     asked = AIMessage("", tool_calls=[call], id=f"ask-{spent.question}")
-    result = await run_call(loop.request(), call, config)
-    return Command(update={"turn": [asked, result], "budget": spent.plus(run=1).channel}, goto="model")
+    result = await run_call(request, call, config, spent)
+    fitted = fit_results([result], shown=0, limit=request.limits.max_evidence_tokens)
+    budget = spent.plus(run=1).at(time.time())
+    return Command(update={"turn": [asked, *fitted], "budget": budget}, goto="model")

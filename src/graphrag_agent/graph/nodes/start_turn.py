@@ -18,19 +18,21 @@ from graphrag_agent.graph.state import TurnState
 
 def start_turn(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
     """An empty turn for the newest question; the question of a killed turn is marked as cancelled."""
+    protocol = loop.request().protocol  # a request that can't be served fails here, before anything is spent
     messages = state.get("messages") or []
     question = next((message for message in reversed(messages) if isinstance(message, HumanMessage)), None)
-    started = Spent(question=(question and question.id) or "", started_at=round(time.time(), 3))
-    cancelled = _cancelled(messages, Spent.of(state.get("budget")).question, started.question)
+    now = time.time()
+    started = Spent.begin((question and question.id) or "", now=now)
+    cancelled = _cancelled(messages, Spent.of(state.get("budget"), now=now).question, started.question)
     update: dict[str, Any] = {
         **({"messages": cancelled} if cancelled else {}),
         "turn": Overwrite([]),
         "ledger": {},
-        "budget": started.channel,
+        "budget": started.at(now),
         "ending": "",
         "outcome": {},
     }
-    return Command(update=update, goto="retrieve_once" if loop.request().protocol == "one_shot" else "model")
+    return Command(update=update, goto="retrieve_once" if protocol == "one_shot" else "model")
 
 
 def _cancelled(messages: Sequence[BaseMessage], killed: str, current: str) -> list[BaseMessage]:

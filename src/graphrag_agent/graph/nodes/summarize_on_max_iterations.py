@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import RunnableConfig
@@ -12,8 +15,9 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
 from graphrag_agent.citations import Evidence
+from graphrag_agent.context import Budget
 from graphrag_agent.graph.loop import Loop, Request
-from graphrag_agent.graph.policy.budget import Spent
+from graphrag_agent.graph.policy.budget import Spent, seconds_left
 from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.state import TurnState
 from graphrag_agent.tools.evidence_message import read_evidence
@@ -22,21 +26,33 @@ logger = logging.getLogger(__name__)
 
 EXTRACT_COUNT = 3
 EXTRACT_CHARACTERS = 300
+GRACE_SHARE, GRACE_SECONDS = 0.25, (1.0, 30.0)
+"""Time for the last call when the turn's own is over: a share of it, within these bounds."""
 
 
 async def summarize_on_max_iterations(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
     """A last call without tools; when the model can't answer, the best passages as they stand."""
     request, ending = loop.request(), state.get("ending") or ""
-    message = None if ending == "model_error" else await _last_call(request, state, ending, config)
-    spent = Spent.of(state.get("budget"))
+    spent = Spent.of(state.get("budget"), now=time.time())
+    message = None
+    if ending != "model_error":
+        try:
+            async with asyncio.timeout(_seconds(spent, request.limits)):
+                message = await _last_call(request, state, ending, config)
+        except TimeoutError:
+            logger.warning("the last call of the turn took too long")
     if message is None:
-        evidence = read_evidence(state.get("turn") or [])
-        message = AIMessage(_extract(evidence), id=f"extract-{uuid.uuid4()}", response_metadata={"extract": True})
-        ending = ending or "model_error"
+        ending, spent = ending or "model_error", replace(spent, reason=spent.reason or "the model gave no answer")
+        message = _extracted(spent.reason, read_evidence(state.get("turn") or []))
     elif usage := message.usage_metadata:
         spent = spent.plus(input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"])
-    update = {"turn": [message], "ending": ending, "budget": spent.channel}
-    return Command(update=update, goto="commit_answer")
+    return Command(update={"turn": [message], "ending": ending, "budget": spent.at(time.time())}, goto="commit_answer")
+
+
+def _seconds(spent: Spent, limits: Budget) -> float:
+    least, most = GRACE_SECONDS
+    grace = min(most, max(least, GRACE_SHARE * limits.max_seconds))
+    return max(grace, seconds_left(spent, limits, now=time.time()))
 
 
 async def _last_call(request: Request, state: TurnState, ending: str, config: RunnableConfig) -> AIMessage | None:
@@ -63,12 +79,15 @@ def _asked(state: TurnState) -> list[AnyMessage]:
     return turn
 
 
-def _extract(evidence: Mapping[str, Evidence]) -> str:
+def _extracted(reason: str, evidence: Mapping[str, Evidence]) -> AIMessage:
     best = sorted(evidence.values(), key=lambda item: -item.score)[:EXTRACT_COUNT]
-    if not best:
-        return "No answer could be written, and nothing was found in the documents."
-    passages = [f"- {_shortened(item.text)} [{item.id}]" for item in best]
-    return "\n".join(["No answer could be written. These passages were found:", *passages])
+    said = f"No answer could be written: {reason}."
+    if best:
+        passages = [f"- {_shortened(item.text)} [{item.id}]" for item in best]
+        said = "\n".join([f"{said} These passages were found:", *passages])
+    else:
+        said = f"{said} Nothing was found in the documents."
+    return AIMessage(said, id=f"extract-{uuid.uuid4()}", response_metadata={"extract": True})
 
 
 def _shortened(text: str) -> str:

@@ -1,28 +1,24 @@
-"""Runs the calls that the guard let through; whatever goes wrong becomes a message for the model."""
+"""Runs the calls that the guard let through."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, cast
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.config import get_stream_writer
-from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
-from graphrag_agent.errors import ToolError
+from graphrag_agent.graph.eager import EarlyCall
 from graphrag_agent.graph.loop import Loop, Request
-from graphrag_agent.graph.policy.pairing import error_message, last_calls, tool_message
+from graphrag_agent.graph.policy.budget import Spent
+from graphrag_agent.graph.policy.pairing import last_calls
+from graphrag_agent.graph.policy.result_budget import fit_results, tokens_shown
+from graphrag_agent.graph.running import run_call
 from graphrag_agent.graph.state import TurnState
-from graphrag_agent.tools.evidence_message import read_evidence, rename_collisions
-from graphrag_agent.tools.spec import ToolSpec
-
-TRANSIENT = (ConnectionError, TimeoutError)
-"""Faults that may be gone at the next try."""
+from graphrag_agent.tools.evidence_message import hits_of, read_evidence, rename_collisions
 
 
 class SingleCall(TypedDict):
@@ -30,83 +26,59 @@ class SingleCall(TypedDict):
 
     call: dict[str, Any]
     ending: str
+    budget: dict[str, Any]
 
 
 async def tool_dispatch(loop: Loop, state: TurnState | SingleCall, config: RunnableConfig) -> Command[str]:
     """The results of one task's calls, in call order."""
-    request = loop.request()
+    request, spent = loop.request(), Spent.of(state.get("budget"), now=time.time())
     goto = "summarize_on_max_iterations" if state["ending"] else "model"
+    limit = request.limits.max_evidence_tokens
     if "call" in state:
-        single = cast(SingleCall, state)["call"]
-        return Command(update={"turn": [await run_call(request, single, config)]}, goto=goto)
-    calls, serial = last_calls(state["turn"]), not request.context.parallel_tool_calls
-    if serial:
-        results = [await run_call(request, call, config) for call in calls]
-    else:
-        shared = [call for call in calls if loop.tools[call["name"]].side_effect_free]
-        results = await asyncio.gather(*(run_call(request, call, config) for call in shared))
-    taken = {item.id: item.chunk_id for item in read_evidence(state["turn"]).values()}
-    return Command(update={"turn": _without_collisions(results, taken)}, goto=goto)
+        alone = await run_call(request, cast(SingleCall, state)["call"], config, spent)
+        return Command(update={"turn": fit_results([alone], shown=0, limit=limit)}, goto=goto)
+    turn, early = state["turn"], state.get("early") or {}
+    results = await _run_all(request, _own_calls(request, turn), early, config, spent)
+    taken = {item.id: item.chunk_id for item in read_evidence(turn).values()}
+    fitted = fit_results(_without_collisions(results, taken), shown=tokens_shown(turn), limit=limit)
+    return Command(update={"turn": fitted}, goto=goto)
 
 
-async def run_call(request: Request, call: Mapping[str, Any], config: RunnableConfig) -> ToolMessage:
-    """The call's result, an error message at worst. It is announced on the custom stream before and after."""
-    spec, write = request.loop.tools[call["name"]], get_stream_writer()
-    write({"event": "tool_start", "id": call["id"], "name": spec.name, "arguments": call["args"]})
-    began = time.perf_counter()
-    try:
-        async with asyncio.timeout(spec.timeout_seconds):
-            result = _as_message(call, await _invoke(spec, request, call, config))
-    except GraphBubbleUp:
-        raise  # an interrupt of the tool's own belongs to the graph
-    except Exception as error:
-        result = _failure(spec, call, error)
-    hits = (result.artifact or {}).get("hits", ()) if isinstance(result.artifact, dict) else ()
-    write(
-        {
-            "event": "tool_end",
-            "id": call["id"],
-            "name": spec.name,
-            "found": len(hits),
-            "is_error": result.status == "error",
-            "seconds": round(time.perf_counter() - began, 4),
-        }
-    )
-    return result
+def _own_calls(request: Request, turn: Sequence[BaseMessage]) -> list[dict[str, Any]]:
+    """The server's waiting calls that may be repeated; all of the server's when calls run one after the other."""
+    specs = request.tools
+    return [
+        call
+        for call in last_calls(turn)
+        if specs[call["name"]].runtime == "server"
+        and (specs[call["name"]].side_effect_free or not request.context.parallel_tool_calls)
+    ]
 
 
-async def _invoke(spec: ToolSpec, request: Request, call: Mapping[str, Any], config: RunnableConfig) -> Any:
-    arguments = spec.validate(call["args"])
-    if "scope" in spec.injected:
-        arguments["scope"] = request.scope
-    if request.context.top_k is not None and "top_k" in arguments:
-        arguments["top_k"] = min(arguments["top_k"], request.context.top_k)
-    return await spec.tool.ainvoke({**call, "args": arguments, "type": "tool_call"}, config)
+async def _run_all(
+    request: Request,
+    calls: Sequence[Mapping[str, Any]],
+    early: Mapping[str, EarlyCall],
+    config: RunnableConfig,
+    spent: Spent,
+) -> list[ToolMessage]:
+    async def run(call: Mapping[str, Any]) -> ToolMessage:
+        started = early.get(call["id"])  # after a resume there is nothing to adopt
+        task = started.adopt(call) if started else None
+        return await task if task else await run_call(request, call, config, spent)
 
-
-def _as_message(call: Mapping[str, Any], result: Any) -> ToolMessage:
-    if isinstance(result, ToolMessage):
-        text = result.text if isinstance(result.content, str) else json.dumps(result.content, ensure_ascii=False)
-        return tool_message(call, text, result.artifact, is_error=result.status == "error")
-    return tool_message(
-        call, result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
-    )
-
-
-def _failure(spec: ToolSpec, call: Mapping[str, Any], error: Exception) -> ToolMessage:
-    retryable = error.retryable if isinstance(error, ToolError) else isinstance(error, TRANSIENT)
-    if isinstance(error, TimeoutError) and not str(error):
-        return error_message(call, "timeout", f"no result within {spec.timeout_seconds:g} s", retryable=True)
-    return error_message(call, type(error).__name__, str(error) or "the tool failed", retryable=retryable)
+    if request.context.parallel_tool_calls:
+        return list(await asyncio.gather(*map(run, calls)))
+    return [await run(call) for call in calls]
 
 
 def _without_collisions(results: list[ToolMessage], taken: dict[str, str]) -> list[ToolMessage]:
     """The results with short ids that are unique in the turn."""
     settled = []
     for result in results:
-        if isinstance(result.artifact, dict) and "hits" in result.artifact:
+        if hits_of(result):
             content, artifact = rename_collisions(result.text, result.artifact, taken)
             result = result.model_copy(update={"content": content, "artifact": artifact})
-            taken |= {hit["id"]: hit["chunk_id"] for hit in artifact["hits"]}
+            taken |= {hit["id"]: hit["chunk_id"] for hit in hits_of(result)}
         settled.append(result)
     return settled

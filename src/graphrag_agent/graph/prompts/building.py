@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from graphrag_agent.graph.loop import Protocol
 from graphrag_agent.graph.policy.pairing import pair_messages
@@ -21,16 +21,23 @@ ENDING_REASONS = {
     "max_rounds": "no more rounds are allowed in this turn",
     "max_calls": "no more tool calls are allowed in this turn",
     "max_seconds": "the time for this turn is over",
+    "no_new_evidence": "the searches find nothing new",
 }
 
 
 def build_prompt(
-    protocol: Protocol, history: Sequence[BaseMessage], turn: Sequence[BaseMessage], *, stop_because: str = ""
+    protocol: Protocol,
+    history: Sequence[BaseMessage],
+    turn: Sequence[BaseMessage],
+    *,
+    stop_because: str = "",
+    advice: Sequence[str] = (),
 ) -> list[BaseMessage]:
     """System prompt, the thread's questions and answers, and the running turn, paired as providers demand.
 
     `stop_because`: the ending for which this is the last call, without tools. It is said in the system message: a
-    message at the end would pass for the question.
+    message at the end would pass for the question. `advice`: what the model should know before this round; it is added
+    to the last tool result, so that all before it stays the same from round to round and a provider's cache holds.
     """
     if protocol == "native":
         system, shown = render_prompt("system"), turn
@@ -40,7 +47,14 @@ def build_prompt(
         system, shown = render_prompt("no_retrieval"), ()
     if stop_because:
         system += "\n\n" + render_prompt("summarize", reason=ENDING_REASONS.get(stop_because, stop_because))
-    return [SystemMessage(system), *pair_messages([*_dialogue(history), *shown])]
+    return [SystemMessage(system), *_with_advice(pair_messages([*_dialogue(history), *shown]), advice)]
+
+
+def _with_advice(messages: list[BaseMessage], advice: Sequence[str]) -> list[BaseMessage]:
+    if not (advice and messages and isinstance(last := messages[-1], ToolMessage)):
+        return messages
+    told = f"{last.text}\n\n[{' '.join(advice)}]"
+    return [*messages[:-1], last.model_copy(update={"content": told})]
 
 
 def _dialogue(history: Sequence[BaseMessage]) -> list[BaseMessage]:

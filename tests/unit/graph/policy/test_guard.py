@@ -5,13 +5,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 
-from graphrag_agent.graph.policy.guard import Verdict, fingerprint, judge_calls
+from graphrag_agent.citations import Evidence
+from graphrag_agent.graph.policy.fingerprints import call_mark
+from graphrag_agent.graph.policy.guard import GuardRules, Verdict, judge_calls
 from graphrag_agent.graph.policy.pairing import error_message, tool_message
+from graphrag_agent.tools.evidence_message import render_evidence
 from graphrag_agent.tools.knowledge_search import build_knowledge_search
 from graphrag_agent.tools.registry import ToolRegistry
+from graphrag_agent.tools.spec import client_tool
 from tests.canned import CannedKnowledge
 
 
@@ -29,18 +33,25 @@ def search(id_: str = "1", **arguments: Any) -> dict[str, Any]:
     return {"name": "knowledge_search", "args": arguments, "id": id_, "type": "tool_call"}
 
 
-def judge(
-    *calls: dict[str, Any],
-    turn: tuple[BaseMessage, ...] = (),
-    ledger: dict[str, str] | None = None,
-    calls_left: int = 10,
-    scope_key: str = "tenant=a",
-) -> list[Verdict]:
-    return judge_calls(calls, TOOLS, turn=turn, ledger=ledger or {}, calls_left=calls_left, scope_key=scope_key)
+def judge(*calls: dict[str, Any], **rules: Any) -> list[Verdict]:
+    return judge_calls(calls, GuardRules(**{"tools": TOOLS, "calls_left": 10, "scope_key": "tenant=a", **rules}))
 
 
 def mark(scope_key: str = "tenant=a", **arguments: Any) -> str:
-    return fingerprint(SEARCH, SEARCH.validate(arguments), scope_key)
+    return call_mark(SEARCH, SEARCH.validate(arguments), scope_key)
+
+
+def searched(query: str, *, found: int, top_k: int = 5) -> dict[str, Any]:
+    """A turn in which this was searched for, and its ledger."""
+    asked = AIMessage("", tool_calls=[search("1", query=query, top_k=top_k)])
+    hits = [evidence(f"h{n}") for n in range(found)]
+    text, artifact = render_evidence(hits)
+    turn = (asked, tool_message(search("1"), text, artifact))
+    return {"turn": turn, "ledger": {mark(query=query, top_k=top_k): "1"}}
+
+
+def evidence(id_: str) -> Evidence:
+    return Evidence(id_, f"chunk-{id_}", "d", "T", "t.md", None, "", 0.5, 0, 4, "text")
 
 
 @pytest.mark.parametrize(
@@ -140,6 +151,60 @@ any_call = st.builds(
     ),
     st.text("abc", min_size=1, max_size=3),
 )
+
+
+@pytest.mark.parametrize("query", ["leave sick", "the sick leaves", "Sick-leave?", "sick, sick leave"])
+def test_a_search_in_the_same_words_is_reused_when_all_was_shown(query: str):
+    query = query.replace("the ", "")
+    (verdict,) = judge(search("2", query=query, top_k=20), **searched("sick leave", found=3))
+    assert verdict.kind == "reuse"
+
+
+def test_a_search_in_the_same_words_runs_when_it_asks_for_more_than_was_shown():
+    full = searched("sick leave", found=5)
+    assert judge(search("2", query="leave sick", top_k=20), **full)[0].kind == "run"
+    assert judge(search("2", query="leave sick", top_k=5), **full)[0].kind == "reuse"
+    assert judge(search("2", query="leave sick", top_k=3), **full)[0].kind == "reuse"
+    assert judge(search("2", query="leave sick", source_type="pdf"), **full)[0].kind == "run"
+
+
+def test_searches_in_the_same_words_in_one_batch_run_once_unless_the_later_asks_for_more():
+    verdicts = judge(
+        search("1", query="sick leave"), search("2", query="leave, sick"), search("3", query="leave sick", top_k=9)
+    )
+    assert [verdict.kind for verdict in verdicts] == ["run", "duplicate", "run"]
+
+
+def test_the_same_words_under_another_scope_are_no_reuse():
+    assert judge(search("2", query="leave sick"), **searched("sick leave", found=1), scope_key="x")[0].kind == "run"
+
+
+def test_one_character_of_chinese_is_words_too():
+    assert judge(search("2", query="假"), **searched("病假", found=1))[0].kind == "run"
+    assert judge(search("2", query="病假？"), **searched("病假", found=1))[0].kind == "reuse"
+
+
+def test_a_cap_for_a_family_refuses_what_is_beyond_it():
+    calls = (search("1", query="a"), search("2", query="b"), {"name": "run_code", "args": {"code": "1"}, "id": "3"})
+    verdicts = judge(*calls, family_calls_left={"search": 1})
+    assert [verdict.kind for verdict in verdicts] == ["run", "refuse", "run"]
+    assert verdicts[1].message == "no search calls are left in this turn; answer now or use another tool"
+
+
+def test_a_closed_family_is_refused_with_the_reason():
+    (verdict,) = judge(search("1", query="a"), closed_families={"search": "nothing new is found"})
+    assert (verdict.kind, verdict.error, verdict.message) == ("refuse", "closed", "nothing new is found")
+
+
+def test_a_clients_tool_is_handed_out():
+    panel = client_tool({"name": "open_panel", "parameters": {"type": "object", "properties": {"tab": {}}}})
+    verdicts = judge(
+        {"name": "open_panel", "args": {"tab": 1}, "id": "1"},
+        {"name": "open_panel", "args": {"x": 1}, "id": "2"},
+        tools=ToolRegistry([panel]),
+    )
+    assert [verdict.kind for verdict in verdicts] == ["client", "refuse"]
+    assert verdicts[1].message == "x: unknown argument. Arguments are: tab"
 
 
 @given(st.lists(any_call, max_size=6), st.integers(0, 4))

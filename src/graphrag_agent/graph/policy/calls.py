@@ -1,0 +1,83 @@
+"""Calls as models really send them, put into the form that the guard judges."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from graphrag_agent.graph.policy.pairing import calls_of
+
+MAX_ARGUMENT_CHARACTERS = 20_000
+"""Longer arguments would be sent back to the model in every round; a page of code is a tenth of this."""
+
+SHOWN_CHARACTERS = 200
+
+
+def tidy_calls(message: AIMessage, turn: Sequence[BaseMessage], names: Collection[str]) -> AIMessage:
+    """The message with calls that can be judged and answered.
+
+    Wrappers (`multi_tool_use.parallel`) are opened, name prefixes (`functions.`) dropped, huge arguments cut and
+    refused, and every call has an id of its own: models repeat ids and leave them out.
+    """
+    used = {call["id"] for earlier in turn for call in calls_of(earlier)}
+    valid: list[dict[str, Any]] = []
+    invalid: list[dict[str, Any]] = [dict(call) for call in message.invalid_tool_calls]
+    for call in message.tool_calls:
+        for opened in _opened(dict(call), names):
+            size = len(json.dumps(opened["args"], ensure_ascii=False, default=str))
+            (valid if size <= MAX_ARGUMENT_CHARACTERS else invalid).append(
+                opened if size <= MAX_ARGUMENT_CHARACTERS else _too_long(opened, size)
+            )
+    invalid = [call if len(str(call["args"] or "")) <= MAX_ARGUMENT_CHARACTERS else _cut(call) for call in invalid]
+    update = {
+        "tool_calls": [_named(call, used) for call in valid],
+        "invalid_tool_calls": [_named(call, used) for call in invalid],
+    }
+    return message.model_copy(update=update)
+
+
+def _opened(call: dict[str, Any], names: Collection[str]) -> Iterator[dict[str, Any]]:
+    inside = call["args"].get("tool_uses") if isinstance(call["args"], Mapping) else None
+    if call["name"] not in names and isinstance(inside, list) and inside:
+        for use in inside:
+            use = use if isinstance(use, Mapping) else {}
+            name = str(use.get("recipient_name") or use.get("name") or "?")
+            arguments = use.get("parameters", use.get("arguments", {}))
+            yield {"name": _short(name, names), "args": arguments, "id": None, "type": "tool_call"}
+    else:
+        yield {**call, "name": _short(call["name"] or "?", names)}
+
+
+def _short(name: str, names: Collection[str]) -> str:
+    """The name without a prefix such as `functions.`, where only that makes it known."""
+    last = name.rpartition(".")[2]
+    return last if name not in names and last in names else name
+
+
+def _named(call: dict[str, Any], used: set[str]) -> dict[str, Any]:
+    id_ = call["id"] if call["id"] and call["id"] not in used else f"call_{uuid.uuid4().hex[:12]}"
+    used.add(id_)
+    return {**call, "id": id_, "name": call["name"] or "?"}
+
+
+def _too_long(call: dict[str, Any], size: int) -> dict[str, Any]:
+    shown = json.dumps(call["args"], ensure_ascii=False, default=str)
+    return _refused(call, shown, size)
+
+
+def _cut(call: dict[str, Any]) -> dict[str, Any]:
+    return _refused(call, str(call["args"]), len(str(call["args"])))
+
+
+def _refused(call: Mapping[str, Any], shown: str, size: int) -> dict[str, Any]:
+    return {
+        "name": call["name"],
+        "args": f"{shown[:SHOWN_CHARACTERS]} ...",
+        "id": call["id"],
+        "error": f"the arguments have {size} characters, at most {MAX_ARGUMENT_CHARACTERS} are taken; send less",
+        "type": "invalid_tool_call",
+    }

@@ -1,0 +1,40 @@
+"""What the model node and the guard must see alike about the running round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from langchain_core.messages import BaseMessage
+
+from graphrag_agent.graph.loop import Request
+from graphrag_agent.graph.policy.budget import Spent, family_calls_left
+from graphrag_agent.graph.policy.guard import GuardRules
+from graphrag_agent.graph.policy.progress import fruitless_rounds
+from graphrag_agent.graph.policy.result_budget import tokens_shown
+from graphrag_agent.tools.spec import SEARCH_FAMILY
+
+
+def guard_rules(request: Request, turn: Sequence[BaseMessage], ledger: Mapping[str, str], spent: Spent) -> GuardRules:
+    """The rules for the calls of this round."""
+    limits = request.limits
+    return GuardRules(
+        tools=request.tools,
+        turn=turn,
+        ledger=ledger,
+        calls_left=limits.max_tool_calls - spent.run,
+        family_calls_left=family_calls_left(spent, limits),
+        closed_families=closed_families(request, turn),
+        scope_key=request.scope_key,
+    )
+
+
+def closed_families(request: Request, turn: Sequence[BaseMessage]) -> dict[str, str]:
+    """Families of tools that may not be called any more, and why: DESIGN 4.3."""
+    limits = request.limits
+    if (rounds := fruitless_rounds(turn, request.tools)) >= limits.stall_limit:
+        why = f"The last {rounds} rounds of searches found nothing new, so searching is closed."
+    elif turn and tokens_shown(turn) >= limits.max_evidence_tokens:
+        why = "The tokens for evidence are spent, so searching is closed."
+    else:
+        return {}
+    return {SEARCH_FAMILY: f"{why} Answer from the evidence you have, and say what is missing."}
