@@ -1,0 +1,261 @@
+"""The four that are compared, each as a plain user would build it, with the same prompt, tool and fake model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast
+
+import httpx
+import openai
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, tool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
+from pydantic import SecretStr
+
+from benchmarks.agent_loop.script import HITS, CannedKnowledge
+from graphrag_agent.assembly import build_rag_graph
+from graphrag_agent.graph.prompts.loading import render_prompt
+from graphrag_agent.models.factory import load_chat_model
+from graphrag_agent.persistence.checkpointers import open_checkpointer
+
+OURS, AGENT, GRAPH, BARE = "graphrag_agent", "create_agent", "state_graph", "httpx"
+NAMES = (OURS, AGENT, GRAPH, BARE)
+Saver = BaseCheckpointSaver[Any]
+Durability = Literal["exit", "async", "sync"]
+
+
+class Contender(Protocol):
+    """An agent loop that is measured."""
+
+    name: str
+    knowledge: CannedKnowledge
+    may_copy: bool
+    """Whether `grow` writes a long thread at once; not where the steps of the past matter (Delta channels)."""
+
+    async def ask(self, question: str, thread: str, **config: Any) -> str:
+        """The answer of one turn; `config` is for graphs."""
+        ...
+
+    def stream(self, question: str, thread: str) -> AsyncIterator[str]:
+        """The text of one turn, token by token."""
+        ...
+
+    async def grow(self, thread: str, turns: int) -> None:
+        """The thread after so many turns, made as cheaply as gives the same state."""
+        ...
+
+
+@dataclass
+class GraphContender:
+    """A compiled graph with a channel `messages`."""
+
+    name: str
+    graph: CompiledStateGraph[Any, Any, Any, Any]
+    knowledge: CannedKnowledge
+    durability: Durability | None = None
+    may_copy: bool = True
+
+    async def ask(self, question: str, thread: str, **config: Any) -> str:
+        """The last message's text."""
+        return str((await self._run(question, thread, **config))[-1].content)
+
+    async def stream(self, question: str, thread: str) -> AsyncIterator[str]:
+        """Pieces of text as LangGraph's mode `messages` brings them."""
+        given = {"messages": [HumanMessage(question)]}
+        pieces = self.graph.astream(given, _config(thread), stream_mode="messages", durability=self.durability)
+        async for message, _ in pieces:
+            if isinstance(message, AIMessageChunk) and message.content:
+                yield str(message.content)
+
+    async def grow(self, thread: str, turns: int) -> None:
+        """By running the turns, or by copies of one real turn, each with ids of its own."""
+        if not self.may_copy:
+            for _ in range(turns):
+                await self.ask("What holds?", thread)
+            return
+        turn = await self._run("What holds?", f"{thread}-model")
+        copies = [m.model_copy(update={"id": uuid.uuid4().hex}) for _ in range(turns) for m in turn]
+        if copies:
+            await self.graph.aupdate_state(_config(thread), {"messages": copies}, as_node="model")
+
+    async def _run(self, question: str, thread: str, **config: Any) -> list[BaseMessage]:
+        given = {"messages": [HumanMessage(question)]}
+        config = {**_config(thread), **config}
+        state = await self.graph.ainvoke(given, cast(RunnableConfig, config), durability=self.durability)
+        return list(state["messages"])
+
+
+@dataclass
+class BareContender:
+    """What the loop costs without any framework: requests, gathered searches, a list a thread."""
+
+    url: str
+    model: str
+    tool: BaseTool
+    client: httpx.AsyncClient
+    knowledge: CannedKnowledge
+    name: str = BARE
+    may_copy: bool = True
+    threads: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    async def ask(self, question: str, thread: str, **config: Any) -> str:
+        """The answer, by whole messages."""
+        messages = self._opened(question, thread)
+        while True:
+            response = await self.client.post(self.url, json=self._body(messages))
+            message = response.json()["choices"][0]["message"]
+            messages.append(message)
+            if not message.get("tool_calls"):
+                return str(message["content"])
+            await self._run_calls(messages)
+
+    async def stream(self, question: str, thread: str) -> AsyncIterator[str]:
+        """The answer as its lines come in."""
+        messages = self._opened(question, thread)
+        while True:
+            message: dict[str, Any] = {"role": "assistant", "content": ""}
+            body = {**self._body(messages), "stream": True}
+            async with self.client.stream("POST", self.url, json=body) as response:
+                async for line in response.aiter_lines():
+                    if text := _add_line(message, line):
+                        yield text
+            messages.append(message)
+            if "tool_calls" not in message:
+                return
+            await self._run_calls(messages)
+
+    async def grow(self, thread: str, turns: int) -> None:
+        """By copies of one real turn."""
+        await self.ask("What holds?", f"{thread}-model")
+        system, *turn = self.threads[f"{thread}-model"]
+        self.threads[thread] = [system, *(turn * turns)]
+
+    def _opened(self, question: str, thread: str) -> list[dict[str, Any]]:
+        messages = self.threads.setdefault(thread, [{"role": "system", "content": render_prompt("system")}])
+        messages.append({"role": "user", "content": question})
+        return messages
+
+    def _body(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"model": self.model, "messages": messages, "tools": [convert_to_openai_tool(self.tool)]}
+
+    async def _run_calls(self, messages: list[dict[str, Any]]) -> None:
+        calls = messages[-1]["tool_calls"]
+        arguments = [json.loads(call["function"]["arguments"]) for call in calls]
+        texts = await asyncio.gather(*(_search(self.knowledge, **given) for given in arguments))
+        messages += [
+            {"role": "tool", "tool_call_id": call["id"], "content": text}
+            for call, text in zip(calls, texts, strict=True)
+        ]
+
+
+@asynccontextmanager
+async def open_contenders(
+    url: str,
+    model: str,
+    *,
+    streaming: bool = False,
+    sqlite: Path | None = None,
+    delay_seconds: float = 0.0,
+    durability: Durability | None = None,
+) -> AsyncIterator[list[Contender]]:
+    """All four on this model; with `sqlite`, each graph has a file of its own there, else memory.
+
+    `streaming`: the models ask for streams even where nobody reads them. `durability`: of our graph; None is
+    LangGraph's default, as for the others.
+    """
+    async with AsyncExitStack() as stack:
+        knowledge = {name: CannedKnowledge(delay_seconds=delay_seconds) for name in NAMES}
+        tools = {name: _search_tool(knowledge[name]) for name in NAMES}
+        savers: list[Saver] = [InMemorySaver(), InMemorySaver(), InMemorySaver()]
+        if sqlite:
+            files = [str(sqlite / f"{name}.sqlite") for name in (AGENT, GRAPH)]
+            savers = [await stack.enter_async_context(open_checkpointer("sqlite", sqlite / "ours.sqlite"))]
+            savers += [await stack.enter_async_context(AsyncSqliteSaver.from_conn_string(file)) for file in files]
+        http = await stack.enter_async_context(openai.DefaultAsyncHttpxClient())
+        # a client for this run: the one that all ChatOpenAI share outlives its event loop
+        key = SecretStr("none")
+        chat = ChatOpenAI(model=model, base_url=url, api_key=key, streaming=streaming, http_async_client=http)
+        limits = httpx.Limits(max_connections=1000, max_keepalive_connections=100)  # those of the OpenAI client
+        client = await stack.enter_async_context(httpx.AsyncClient(limits=limits, timeout=60))
+        our_model = load_chat_model(f"openai:{model}", base_url=url, streaming=streaming)
+        our_graph = build_rag_graph(model=our_model, knowledge=knowledge[OURS], checkpointer=savers[0])
+        agent = create_agent(chat, [tools[AGENT]], system_prompt=render_prompt("system"), checkpointer=savers[1])
+        graph = _hand_written(chat, tools[GRAPH], savers[2])
+        yield [
+            GraphContender(OURS, our_graph, knowledge[OURS], durability, may_copy=False),
+            GraphContender(AGENT, agent, knowledge[AGENT]),
+            GraphContender(GRAPH, graph, knowledge[GRAPH]),
+            BareContender(f"{url}/chat/completions", model, tools[BARE], client, knowledge[BARE]),
+        ]
+
+
+def _hand_written(model: ChatOpenAI, search: BaseTool, saver: Saver) -> CompiledStateGraph[Any, Any, Any, Any]:
+    bound, system = model.bind_tools([search]), SystemMessage(render_prompt("system"))
+
+    async def call_model(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [await bound.ainvoke([system, *state["messages"]])]}
+
+    diagram = StateGraph(MessagesState)
+    diagram.add_node("model", call_model)
+    diagram.add_node("tools", ToolNode([search]))
+    diagram.add_edge(START, "model")
+    diagram.add_conditional_edges("model", tools_condition)
+    diagram.add_edge("tools", "model")
+    return diagram.compile(checkpointer=saver)
+
+
+def _search_tool(knowledge: CannedKnowledge) -> BaseTool:
+    @tool
+    async def knowledge_search(query: str, top_k: int = HITS) -> str:
+        """Search the knowledge base for passages that answer a question. One topic a call.
+
+        Use it for anything that the documents may know. Each passage comes with an id; cite it in the answer as [id].
+
+        Args:
+            query: What to look for, in the user's language; one topic
+            top_k: How many passages to return
+        """
+        return await _search(knowledge, query, top_k)
+
+    return knowledge_search
+
+
+async def _search(knowledge: CannedKnowledge, query: str, top_k: int = HITS) -> str:
+    result = await knowledge.asearch(query, top_k=top_k)
+    return "\n\n".join(f"[{hit.id}] {hit.chunk.title} > {hit.chunk.heading}\n{hit.chunk.text}" for hit in result.hits)
+
+
+def _add_line(message: dict[str, Any], line: str) -> str:
+    """The text of a line of the stream; what it says is added to the message."""
+    if not line.startswith("data: {"):
+        return ""
+    choices = json.loads(line[6:])["choices"]
+    delta = choices[0]["delta"] if choices else {}
+    for part in delta.get("tool_calls") or ():
+        calls = message.setdefault("tool_calls", [])
+        if part["index"] == len(calls):
+            calls.append({"id": part["id"], "type": "function", "function": dict(part["function"])})
+        else:
+            calls[part["index"]]["function"]["arguments"] += part["function"]["arguments"]
+    text = str(delta.get("content") or "")
+    message["content"] += text
+    return text
+
+
+def _config(thread: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread}}
