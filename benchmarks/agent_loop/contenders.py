@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
-import httpx
 import openai
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
@@ -102,12 +101,15 @@ class GraphContender:
 
 @dataclass
 class BareContender:
-    """What the loop costs without any framework: requests, gathered searches, a list a thread."""
+    """What the loop costs without any framework: requests, gathered searches, a list a thread.
+
+    Its HTTP client is the OpenAI client's own: httpx 0.28 is slow beyond all measure at a hundred new connections.
+    """
 
     url: str
     model: str
     tool: BaseTool
-    client: httpx.AsyncClient
+    client: openai.DefaultAsyncHttpxClient
     knowledge: CannedKnowledge
     name: str = BARE
     may_copy: bool = True
@@ -186,22 +188,24 @@ async def open_contenders(
             files = [str(sqlite / f"{name}.sqlite") for name in (AGENT, GRAPH)]
             savers = [await stack.enter_async_context(open_checkpointer("sqlite", sqlite / "ours.sqlite"))]
             savers += [await stack.enter_async_context(AsyncSqliteSaver.from_conn_string(file)) for file in files]
-        http = await stack.enter_async_context(openai.DefaultAsyncHttpxClient())
-        # a client for this run: the one that all ChatOpenAI share outlives its event loop
-        key = SecretStr("none")
-        chat = ChatOpenAI(model=model, base_url=url, api_key=key, streaming=streaming, http_async_client=http)
-        limits = httpx.Limits(max_connections=1000, max_keepalive_connections=100)  # those of the OpenAI client
-        client = await stack.enter_async_context(httpx.AsyncClient(limits=limits, timeout=60))
+        # a client for each and for this run alone: the one that all ChatOpenAI share outlives its event loop
+        clients = [await stack.enter_async_context(openai.DefaultAsyncHttpxClient()) for _ in range(3)]
+        chats = [_chat_model(url, model, client, streaming=streaming) for client in clients[:2]]
         our_model = load_chat_model(f"openai:{model}", base_url=url, streaming=streaming)
         our_graph = build_rag_graph(model=our_model, knowledge=knowledge[OURS], checkpointer=savers[0])
-        agent = create_agent(chat, [tools[AGENT]], system_prompt=render_prompt("system"), checkpointer=savers[1])
-        graph = _hand_written(chat, tools[GRAPH], savers[2])
+        agent = create_agent(chats[0], [tools[AGENT]], system_prompt=render_prompt("system"), checkpointer=savers[1])
+        graph = _hand_written(chats[1], tools[GRAPH], savers[2])
         yield [
             GraphContender(OURS, our_graph, knowledge[OURS], durability, may_copy=False),
             GraphContender(AGENT, agent, knowledge[AGENT]),
             GraphContender(GRAPH, graph, knowledge[GRAPH]),
-            BareContender(f"{url}/chat/completions", model, tools[BARE], client, knowledge[BARE]),
+            BareContender(f"{url}/chat/completions", model, tools[BARE], clients[2], knowledge[BARE]),
         ]
+
+
+def _chat_model(url: str, model: str, client: openai.DefaultAsyncHttpxClient, *, streaming: bool) -> ChatOpenAI:
+    key = SecretStr("none")
+    return ChatOpenAI(model=model, base_url=url, api_key=key, streaming=streaming, http_async_client=client)
 
 
 def _hand_written(model: ChatOpenAI, search: BaseTool, saver: Saver) -> CompiledStateGraph[Any, Any, Any, Any]:

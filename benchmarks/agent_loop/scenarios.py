@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
+import openai
 
 from benchmarks.agent_loop.contenders import AGENT, BARE, Contender, Durability, open_contenders
 from benchmarks.agent_loop.measuring import Metrics, Sample, ask_once, stream_once, summarized, time_turns, with_ratio
@@ -62,7 +62,7 @@ class Bench:
 
     async def model_calls(self) -> int:
         """How many requests the server had so far."""
-        async with httpx.AsyncClient() as client:
+        async with openai.DefaultAsyncHttpxClient() as client:
             return int((await client.get(self.url)).text)
 
 
