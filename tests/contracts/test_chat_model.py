@@ -1,5 +1,7 @@
 """What every chat model of the package must do, over each of them."""
 
+import json
+
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.tools import tool
@@ -7,6 +9,7 @@ from langchain_tests.unit_tests import ChatModelUnitTests
 
 from graphrag_agent.models.extractive import ExtractiveChatModel
 from graphrag_agent.models.factory import load_chat_model
+from graphrag_agent.models.text_tools.model import TextToolsModel
 from graphrag_agent.testing import ScriptedChatModel, call
 from tests.fake_openai import FakeOpenAI, tool_message
 
@@ -33,11 +36,21 @@ def scripted_reply(messages, tools):
     return [call("knowledge_search", query=query) for query in QUERIES] if tools else TEXT
 
 
-@pytest.fixture(params=["offline", "scripted", "openai"])
+def text_reply(body):
+    """As a server answers that takes no tools: calls are text."""
+    assert "tools" not in body
+    if "<tool_call" not in body["messages"][0]["content"]:
+        return TEXT
+    calls = [json.dumps({"query": query}, ensure_ascii=False) for query in QUERIES]
+    return "\n".join(f'<tool_call name="knowledge_search">{arguments}</tool_call>' for arguments in calls)
+
+
+@pytest.fixture(params=["offline", "scripted", "openai", "text tools"])
 def model(request):
-    if request.param == "openai":
-        with FakeOpenAI(openai_reply) as server:
-            yield load_chat_model("openai:local", base_url=server.base_url, max_retries=0)
+    if request.param in {"openai", "text tools"}:
+        with FakeOpenAI(openai_reply if request.param == "openai" else text_reply) as server:
+            native = load_chat_model("openai:local", base_url=server.base_url, max_retries=0)
+            yield native if request.param == "openai" else TextToolsModel(inner=native)
     else:
         yield ExtractiveChatModel() if request.param == "offline" else ScriptedChatModel(*[scripted_reply] * 4)
 
@@ -94,7 +107,9 @@ def test_a_streamed_call_names_itself_first_and_then_brings_its_arguments(model)
         (0, "knowledge_search", ""),
         (1, "knowledge_search", ""),
     ]
-    assert len(pieces) > 4
+    assert ["".join(piece["args"] for piece in pieces if piece["index"] == index) for index in (0, 1)] == [
+        json.dumps({"query": query}, ensure_ascii=False) for query in QUERIES
+    ]
     assert [piece["index"] for piece in pieces] == sorted(piece["index"] for piece in pieces)
 
 
