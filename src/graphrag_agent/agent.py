@@ -13,13 +13,23 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 from pydantic import ValidationError
 
 from graphrag_agent.assembly import RagGraph, budget_from, build_rag_graph
 from graphrag_agent.citations import Citation
 from graphrag_agent.context import AgentContext, Budget
 from graphrag_agent.errors import GraphragError, SettingsError, ThreadError
-from graphrag_agent.events import AnswerReady, ErrorRaised, Event, ToolEnd, ToolStart, TurnEnded, TurnStarted
+from graphrag_agent.events import (
+    AnswerReady,
+    ClientToolsRequested,
+    ErrorRaised,
+    Event,
+    ToolEnd,
+    ToolStart,
+    TurnEnded,
+    TurnStarted,
+)
 from graphrag_agent.identity import Principal, acting_as
 from graphrag_agent.settings import Settings, load_settings
 from graphrag_agent.streaming.from_graph import stream_events
@@ -55,6 +65,8 @@ class Answer:
     trace: tuple[ToolCallTrace, ...]
     thread: str
     message_id: str
+    pending: tuple[Mapping[str, Any], ...] = ()
+    """Calls that the client must run before the turn goes on (ending client_tools): id, name, args."""
 
     def _repr_markdown_(self) -> str:
         """How a notebook shows it: the text, then the sources."""
@@ -115,12 +127,25 @@ class RagAgent:
 
         Raises SettingsError for an empty question or a bad context.
         """
-        collected = _Collected()
         thread = thread or new_thread()
         with acting_as(principal) if principal else nullcontext():
-            async for event in self._events(question, thread, context, with_text=False):
-                collected.add(event)
-        return collected.answer(thread)
+            return await _collect(self._events(_asking(question), thread, context, with_text=False), thread)
+
+    async def aresume(
+        self,
+        results: Mapping[str, Any],
+        *,
+        thread: str,
+        context: ContextLike = None,
+        principal: Principal | None = None,
+    ) -> Answer:
+        """The answer of a turn that waited for the client's tools; `results`: call id -> what the tool brought.
+
+        A call without a result becomes an error that the model reads. Give the same context as before.
+        """
+        resumed: Command[str] = Command(resume={"results": dict(results)})
+        with acting_as(principal) if principal else nullcontext():
+            return await _collect(self._events(resumed, thread, context, with_text=False), thread)
 
     async def astream(
         self,
@@ -136,7 +161,7 @@ class RagAgent:
         """
         thread = thread or new_thread()
         with acting_as(principal) if principal else nullcontext():
-            events = in_own_task(self._events(question, thread, context, with_text=True))
+            events = in_own_task(self._events(_asking(question), thread, context, with_text=True))
         yield TurnStarted(thread, question)
         try:
             async for event in events:
@@ -178,22 +203,37 @@ class RagAgent:
         """`ahistory` for sync code."""
         return run_sync(self.ahistory(thread))
 
+    def resume(
+        self,
+        results: Mapping[str, Any],
+        *,
+        thread: str,
+        context: ContextLike = None,
+        principal: Principal | None = None,
+    ) -> Answer:
+        """`aresume` for sync code."""
+        return run_sync(self.aresume(results, thread=thread, context=context, principal=principal))
+
     async def _events(
-        self, question: str, thread: str, context: ContextLike, *, with_text: bool
+        self, run_input: Any, thread: str, context: ContextLike, *, with_text: bool
     ) -> AsyncIterator[Event]:
-        if not question.strip():
-            raise SettingsError(f"question={question!r} is empty; say what you want to know")
         if not thread.strip():
             raise ThreadError(f"thread={thread!r} is empty; leave it out for a new thread")
         async for event in stream_events(
             self.graph,
-            {"messages": [HumanMessage(question)]},
+            run_input,
             with_text=with_text,
             config={"configurable": {"thread_id": thread}},
             context=as_context(context),
             durability=self._durability,
         ):
             yield event
+
+
+def _asking(question: str) -> dict[str, list[HumanMessage]]:
+    if not question.strip():
+        raise SettingsError(f"question={question!r} is empty; say what you want to know")
+    return {"messages": [HumanMessage(question)]}
 
 
 def new_thread() -> str:
@@ -212,6 +252,13 @@ def as_context(given: ContextLike) -> AgentContext:
         raise SettingsError(f"bad context: {'; '.join(problems)}") from None
 
 
+async def _collect(events: AsyncIterator[Event], thread: str) -> Answer:
+    collected = _Collected()
+    async for event in events:
+        collected.add(event)
+    return collected.answer(thread)
+
+
 @dataclass(slots=True)
 class _Collected:
     """What `aask` keeps of a turn's events."""
@@ -219,6 +266,7 @@ class _Collected:
     started: dict[str, ToolStart] = field(default_factory=dict)
     trace: list[ToolCallTrace] = field(default_factory=list)
     ready: AnswerReady | None = None
+    pending: tuple[Mapping[str, Any], ...] = ()
     outcome: Mapping[str, Any] = field(default_factory=dict)
 
     def add(self, event: Event) -> None:
@@ -227,12 +275,17 @@ class _Collected:
         elif isinstance(event, ToolEnd):
             arguments = self.started[event.id].arguments
             self.trace.append(ToolCallTrace(event.name, arguments, event.found, event.is_error, event.seconds))
+        elif isinstance(event, ClientToolsRequested):
+            self.pending = event.calls
         elif isinstance(event, AnswerReady):
             self.ready = event
         elif isinstance(event, TurnEnded):
             self.outcome = event.outcome
 
     def answer(self, thread: str) -> Answer:
+        if self.pending:
+            told = f"Waiting for the client's tools: {', '.join(str(call['name']) for call in self.pending)}."
+            return Answer(told, (), {"ending": "client_tools"}, tuple(self.trace), thread, "", self.pending)
         if self.ready is None:
             raise ThreadError(
                 f"thread {thread!r}: the turn ended without an answer; a tool waits for an answer of yours"

@@ -28,6 +28,15 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    """A piece of what the model thinks before it answers; never part of the answer or of the thread."""
+
+    text: str
+    message_id: str
+    type: Literal["thinking_delta"] = "thinking_delta"
+
+
+@dataclass(frozen=True, slots=True)
 class ToolStart:
     """A tool call begins to run."""
 
@@ -53,6 +62,15 @@ class ToolEnd:
     is_error: bool
     seconds: float
     type: Literal["tool_end"] = "tool_end"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientToolsRequested:
+    """The turn stops until the client has run these calls; the last event until it is resumed."""
+
+    calls: tuple[Mapping[str, Any], ...]
+    """Each with id, name and args."""
+    type: Literal["client_tools"] = "client_tools"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,4 +107,15 @@ class ErrorRaised:
     type: Literal["error"] = "error"
 
 
-Event = TurnStarted | TextDelta | ToolStart | ToolEnd | CitationFound | AnswerReady | TurnEnded | ErrorRaised
+Event = (
+    TurnStarted
+    | TextDelta
+    | ThinkingDelta
+    | ToolStart
+    | ToolEnd
+    | ClientToolsRequested
+    | CitationFound
+    | AnswerReady
+    | TurnEnded
+    | ErrorRaised
+)

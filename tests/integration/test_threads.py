@@ -2,6 +2,7 @@
 
 import signal
 import sqlite3
+import statistics
 import subprocess
 import sys
 import time
@@ -165,5 +166,12 @@ def test_fifty_turns_stay_small_and_cost_no_more_than_the_first(tmp_path: Path, 
             for row in connection.execute(f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL")
         )
         assert b"word7 word8" not in stored, "no tool result is ever on disk"
-    first, last = sorted(spent[1:8]), sorted(spent[-7:])
-    assert last[3] <= 1.3 * first[3], (first, last)
+    ratios = [_growth(spent)]
+    while min(ratios) > 1.3 and len(ratios) < 3:  # a busy machine slows a run down; a growing cost shows in each
+        ratios.append(_growth(long_thread(tmp_path / f"{len(ratios)}.sqlite", durability, 50)[1]))
+    assert min(ratios) <= 1.3
+
+
+def _growth(spent: list[float]) -> float:
+    """CPU of the last turns against the first ones, the very first left out: it warms up."""
+    return statistics.median(spent[-7:]) / statistics.median(spent[1:8])

@@ -118,6 +118,10 @@ class Request:
             raise SettingsError(f"client_tools: {taken[0]!r} is a tool of the server; give yours another name")
         return ToolRegistry([*chosen.values(), *own])
 
+    def runs_at_client(self, name: str) -> bool:
+        """Whether a call that the guard let through is the client's, also when it is resumed without its tools."""
+        return name not in self.loop.tools or self.loop.tools[name].runtime == "client"
+
     @property
     def scope(self) -> Scope:
         """What this request may see."""

@@ -13,6 +13,9 @@ from graphrag_agent.graph.policy.progress import fruitless_rounds
 from graphrag_agent.graph.policy.result_budget import tokens_shown
 from graphrag_agent.tools.spec import SEARCH_FAMILY
 
+PASSAGE_TOKENS = 200
+"""Room that a passage needs: the median of a real handbook's has 163 tokens, and its tag some more."""
+
 
 def guard_rules(request: Request, turn: Sequence[BaseMessage], ledger: Mapping[str, str], spent: Spent) -> GuardRules:
     """The rules for the calls of this round."""
@@ -33,7 +36,7 @@ def closed_families(request: Request, turn: Sequence[BaseMessage]) -> dict[str, 
     limits = request.limits
     if (rounds := fruitless_rounds(turn, request.tools)) >= limits.stall_limit:
         why = f"The last {rounds} rounds of searches found nothing new, so searching is closed."
-    elif turn and tokens_shown(turn) >= limits.max_evidence_tokens:
+    elif turn and limits.max_evidence_tokens - tokens_shown(turn) < PASSAGE_TOKENS:
         why = "The tokens for evidence are spent, so searching is closed."
     else:
         return {}

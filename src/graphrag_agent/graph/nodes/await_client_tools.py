@@ -24,7 +24,7 @@ def await_client_tools(loop: Loop, state: TurnState, config: RunnableConfig) -> 
     It runs in the same super-step as the server's calls, so the client works while they run.
     """
     request = loop.request()
-    calls = [call for call in last_calls(state["turn"]) if request.tools[call["name"]].runtime == "client"]
+    calls = [call for call in last_calls(state["turn"]) if request.runs_at_client(call["name"])]
     asked = [{name: call[name] for name in ("id", "name", "args")} for call in calls]
     results = _results_in(interrupt({"client_tools": asked}))
     messages = [_result_of(call, results) for call in calls]

@@ -46,13 +46,10 @@ async def tool_dispatch(loop: Loop, state: TurnState | SingleCall, config: Runna
 
 def _own_calls(request: Request, turn: Sequence[BaseMessage]) -> list[dict[str, Any]]:
     """The server's waiting calls that may be repeated; all of the server's when calls run one after the other."""
-    specs = request.tools
-    return [
-        call
-        for call in last_calls(turn)
-        if specs[call["name"]].runtime == "server"
-        and (specs[call["name"]].side_effect_free or not request.context.parallel_tool_calls)
-    ]
+    server = [call for call in last_calls(turn) if not request.runs_at_client(call["name"])]
+    if not request.context.parallel_tool_calls:
+        return server
+    return [call for call in server if request.loop.tools[call["name"]].side_effect_free]
 
 
 async def _run_all(

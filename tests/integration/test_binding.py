@@ -1,0 +1,38 @@
+"""Tools that are made for the request's scope."""
+
+from typing import Any
+
+from langchain_core.tools import tool
+
+from graphrag_agent import Principal, RagAgent, Scope, ToolSpec
+from graphrag_agent.testing import ScriptedChatModel, call
+
+
+@tool
+def catalogue(word: str) -> str:
+    """Look a word up."""
+    raise AssertionError("only the face")
+
+
+def test_a_placeholder_is_bound_to_each_scope_once_and_never_shared():
+    made: list[Scope] = []
+
+    def bind(scope: Scope) -> Any:
+        made.append(scope)
+
+        @tool("catalogue")
+        def bound(word: str) -> str:
+            """Look a word up."""
+            return f"{word} for {scope.tenant}"
+
+        return bound
+
+    spec = ToolSpec(catalogue, bind=bind, side_effect_free=True)
+    steps = [call("catalogue", word="a"), "done"] * 3
+    with ScriptedChatModel(*steps) as model:
+        agent = RagAgent(model=model, tools=[spec])
+        for tenant in ("acme", "globex", "acme"):
+            agent.ask("q", principal=Principal(tenant=tenant))
+    seen = [request.messages[-1].text.partition("\n")[0] for request in model.requests[1::2]]
+    assert seen == ["a for acme", "a for globex", "a for acme"]
+    assert [scope.tenant for scope in made] == ["acme", "globex"]
