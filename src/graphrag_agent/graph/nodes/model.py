@@ -17,7 +17,7 @@ from langgraph.types import Command
 from graphrag_agent.graph.eager import EagerStart
 from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent, describe_left, seconds_left
-from graphrag_agent.graph.policy.calls import tidy_calls
+from graphrag_agent.graph.policy.calls import call_in_text, tidy_calls
 from graphrag_agent.graph.policy.guard import judge_calls
 from graphrag_agent.graph.policy.pairing import calls_of
 from graphrag_agent.graph.policy.refusal import refusal_of
@@ -124,7 +124,7 @@ def _next(
     *,
     is_closed: bool,
 ) -> Command[str]:
-    message = tidy_calls(message, turn, request.tools)
+    message = tidy_calls(call_in_text(message, turn, request.tools), turn, request.tools)
     usage = message.usage_metadata or {"input_tokens": 0, "output_tokens": 0}
     spent = spent.plus(rounds=1, input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"])
     update: dict[str, Any] = {"turn": [message], "budget": spent.at(time.time())}

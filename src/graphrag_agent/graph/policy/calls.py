@@ -7,9 +7,12 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages.tool import tool_call
 
+from graphrag_agent.errors import ToolArgumentError
 from graphrag_agent.graph.policy.pairing import calls_of
+from graphrag_agent.tools.registry import ToolRegistry
 
 MAX_ARGUMENT_CHARACTERS = 20_000
 """Longer arguments would be sent back to the model in every round; a page of code is a tenth of this."""
@@ -38,6 +41,41 @@ def tidy_calls(message: AIMessage, turn: Sequence[BaseMessage], names: Collectio
         "invalid_tool_calls": [_named(call, used) for call in invalid],
     }
     return message.model_copy(update=update)
+
+
+def call_in_text(message: AIMessage, turn: Sequence[BaseMessage], tools: ToolRegistry) -> AIMessage:
+    """The message as a call, where it holds nothing but mended arguments for the call that was refused before it.
+
+    Models do that after an error. JSON that mends nothing is an answer.
+    """
+    refused = _last_refused(turn)
+    arguments = _json_object(message.text) if refused and not calls_of(message) else None
+    if refused is None or arguments is None or refused not in tools:
+        return message
+    try:
+        tools[refused].validate(arguments)
+    except ToolArgumentError:
+        return message
+    mended = tool_call(name=refused, args=arguments, id=f"call_{uuid.uuid4().hex[:12]}")
+    return message.model_copy(update={"content": "", "tool_calls": [mended]})
+
+
+def _last_refused(turn: Sequence[BaseMessage]) -> str | None:
+    """Name of the tool whose arguments were refused at the end of the turn."""
+    last = turn[-1] if turn else None
+    is_refused = isinstance(last, ToolMessage) and last.status == "error" and '"bad_arguments"' in last.text
+    return str(last.name) if last is not None and is_refused else None
+
+
+def _json_object(text: str) -> dict[str, Any] | None:
+    bare = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
+    if not (bare.startswith("{") and bare.endswith("}")):
+        return None
+    try:
+        value = json.loads(bare)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _opened(call: dict[str, Any], names: Collection[str]) -> Iterator[dict[str, Any]]:

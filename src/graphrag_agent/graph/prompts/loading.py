@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
 from importlib.resources import files
 from string import Template
 
-
-@cache
-def _template(name: str) -> Template:
-    return Template(files(__package__).joinpath(f"{name}.md").read_text(encoding="utf-8"))
+# read with the module: a file read in the middle of a turn would block the event loop
+_TEMPLATES = {
+    file.name.removesuffix(".md"): Template(file.read_text(encoding="utf-8"))
+    for file in files(__package__).iterdir()
+    if file.name.endswith(".md")
+}
 
 
 def render_prompt(name: str, **values: str) -> str:
     """The prompt with its placeholders filled; a missing value raises KeyError."""
-    return _template(name).substitute(values).strip()
+    return _TEMPLATES[name].substitute(values).strip()

@@ -115,7 +115,7 @@ async def ingest(
 async def _prepare(store: ChunkStore, path: Path, target: IngestTarget, embedder: str) -> PreparedDocument | None:
     """None when the store has the file as it is."""
     made_from = await asyncio.to_thread(content_hash, path, target, embedder)
-    if made_from == await store.content_hash(document_id(path, target)):
+    if made_from == await store.content_hash(await asyncio.to_thread(document_id, path, target)):
         return None
     return await asyncio.to_thread(prepare_document, path, target, made_from)
 
