@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
@@ -26,7 +24,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from pydantic import SecretStr
 
-from benchmarks.agent_loop.script import HITS, CannedKnowledge
+from benchmarks.agent_loop.bare_loop import BareLoop
+from benchmarks.agent_loop.script import HITS, CannedKnowledge, search_text
 from graphrag_agent.assembly import build_rag_graph
 from graphrag_agent.graph.prompts.loading import render_prompt
 from graphrag_agent.models.factory import load_chat_model
@@ -99,72 +98,6 @@ class GraphContender:
         return list(state["messages"])
 
 
-@dataclass
-class BareContender:
-    """What the loop costs without any framework: requests, gathered searches, a list a thread.
-
-    Its HTTP client is the OpenAI client's own: httpx 0.28 is slow beyond all measure at a hundred new connections.
-    """
-
-    url: str
-    model: str
-    tool: BaseTool
-    client: openai.DefaultAsyncHttpxClient
-    knowledge: CannedKnowledge
-    name: str = BARE
-    may_copy: bool = True
-    threads: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-
-    async def ask(self, question: str, thread: str, **config: Any) -> str:
-        """The answer, by whole messages."""
-        messages = self._opened(question, thread)
-        while True:
-            response = await self.client.post(self.url, json=self._body(messages))
-            message = response.json()["choices"][0]["message"]
-            messages.append(message)
-            if not message.get("tool_calls"):
-                return str(message["content"])
-            await self._run_calls(messages)
-
-    async def stream(self, question: str, thread: str) -> AsyncIterator[str]:
-        """The answer as its lines come in."""
-        messages = self._opened(question, thread)
-        while True:
-            message: dict[str, Any] = {"role": "assistant", "content": ""}
-            body = {**self._body(messages), "stream": True}
-            async with self.client.stream("POST", self.url, json=body) as response:
-                async for line in response.aiter_lines():
-                    if text := _add_line(message, line):
-                        yield text
-            messages.append(message)
-            if "tool_calls" not in message:
-                return
-            await self._run_calls(messages)
-
-    async def grow(self, thread: str, turns: int) -> None:
-        """By copies of one real turn."""
-        await self.ask("What holds?", f"{thread}-model")
-        system, *turn = self.threads[f"{thread}-model"]
-        self.threads[thread] = [system, *(turn * turns)]
-
-    def _opened(self, question: str, thread: str) -> list[dict[str, Any]]:
-        messages = self.threads.setdefault(thread, [{"role": "system", "content": render_prompt("system")}])
-        messages.append({"role": "user", "content": question})
-        return messages
-
-    def _body(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
-        return {"model": self.model, "messages": messages, "tools": [convert_to_openai_tool(self.tool)]}
-
-    async def _run_calls(self, messages: list[dict[str, Any]]) -> None:
-        calls = messages[-1]["tool_calls"]
-        arguments = [json.loads(call["function"]["arguments"]) for call in calls]
-        texts = await asyncio.gather(*(_search(self.knowledge, **given) for given in arguments))
-        messages += [
-            {"role": "tool", "tool_call_id": call["id"], "content": text}
-            for call, text in zip(calls, texts, strict=True)
-        ]
-
-
 @asynccontextmanager
 async def open_contenders(
     url: str,
@@ -199,7 +132,9 @@ async def open_contenders(
             GraphContender(OURS, our_graph, knowledge[OURS], durability, may_copy=False),
             GraphContender(AGENT, agent, knowledge[AGENT]),
             GraphContender(GRAPH, graph, knowledge[GRAPH]),
-            BareContender(f"{url}/chat/completions", model, tools[BARE], clients[2], knowledge[BARE]),
+            BareLoop(
+                f"{url}/chat/completions", model, [convert_to_openai_tool(tools[BARE])], clients[2], knowledge[BARE]
+            ),
         ]
 
 
@@ -234,31 +169,9 @@ def _search_tool(knowledge: CannedKnowledge) -> BaseTool:
             query: What to look for, in the user's language; one topic
             top_k: How many passages to return
         """
-        return await _search(knowledge, query, top_k)
+        return await search_text(knowledge, query, top_k)
 
     return knowledge_search
-
-
-async def _search(knowledge: CannedKnowledge, query: str, top_k: int = HITS) -> str:
-    result = await knowledge.asearch(query, top_k=top_k)
-    return "\n\n".join(f"[{hit.id}] {hit.chunk.title} > {hit.chunk.heading}\n{hit.chunk.text}" for hit in result.hits)
-
-
-def _add_line(message: dict[str, Any], line: str) -> str:
-    """The text of a line of the stream; what it says is added to the message."""
-    if not line.startswith("data: {"):
-        return ""
-    choices = json.loads(line[6:])["choices"]
-    delta = choices[0]["delta"] if choices else {}
-    for part in delta.get("tool_calls") or ():
-        calls = message.setdefault("tool_calls", [])
-        if part["index"] == len(calls):
-            calls.append({"id": part["id"], "type": "function", "function": dict(part["function"])})
-        else:
-            calls[part["index"]]["function"]["arguments"] += part["function"]["arguments"]
-    text = str(delta.get("content") or "")
-    message["content"] += text
-    return text
 
 
 def _config(thread: str) -> RunnableConfig:

@@ -97,6 +97,12 @@ class CannedKnowledge:
         return SearchResult(query, found(query)[:top_k])
 
 
+async def search_text(knowledge: CannedKnowledge, query: str, top_k: int = HITS) -> str:
+    """A search as the text that the model gets, for all but our graph, which has its own form."""
+    result = await knowledge.asearch(query, top_k=top_k)
+    return "\n\n".join(f"[{hit.id}] {hit.chunk.title} > {hit.chunk.heading}\n{hit.chunk.text}" for hit in result.hits)
+
+
 def _passage(topic: str, place: int) -> Chunk:
     text = (f"Passage {place} about {topic} says what holds, since when, and for whom. " * 10)[:HIT_CHARACTERS]
     return Chunk(
