@@ -139,7 +139,7 @@ class FakeOpenAI:
             self.headers.append(headers)
             self.bodies.append(body)
             at = len(self.bodies) - 1
-        if not path.endswith("/chat/completions"):
+        if not path.partition("?")[0].endswith("/chat/completions"):
             return HTTPFailure(404, f"no such path: {path}")
         always = len(self.steps) == 1 and callable(self.steps[0])
         if at >= len(self.steps) and not always:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing, closing, contextmanager
+from contextlib import aclosing, closing
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from graphrag_agent.models.openai_compatible.exchange import (
     sdk_errors,
 )
 from graphrag_agent.models.openai_compatible.lean_requests import LeanRequests, slim
+from graphrag_agent.models.openai_compatible.library import library_errors, missing_hooks
 from graphrag_agent.models.openai_compatible.reply import Delta, Reply
 
 if TYPE_CHECKING:
@@ -32,18 +32,6 @@ else:
     _Model = object
 
 logger = logging.getLogger(__name__)
-
-HOOKS = (
-    "_convert_chunk_to_generation_chunk",
-    "_create_chat_result",
-    "_default_params",
-    "_ensure_sync_client_available",
-    "_get_request_payload",
-    "_should_stream",
-    "_should_stream_usage",
-    "_use_responses_api",
-)
-"""What LeanCalls needs of ChatOpenAI beyond its documented interface."""
 
 
 class LeanCalls(LeanRequests, Conversion, _Model):
@@ -197,21 +185,6 @@ class LeanCalls(LeanRequests, Conversion, _Model):
             raise StreamChunkTimeoutError(seconds, model_name=self.model_name) from error
 
 
-@contextmanager
-def library_errors() -> Iterator[None]:
-    """The SDK's errors as ChatOpenAI raises them: its own subclasses, where it has them."""
-    import openai
-    from langchain_openai.chat_models import base as library
-
-    try:
-        yield
-    except openai.APIError as error:
-        name = "bad_request" if isinstance(error, openai.BadRequestError) else "api_error"
-        if translate := getattr(library, f"_handle_openai_{name}", None):
-            translate(error)
-        raise
-
-
 @cache
 def chat_model_class() -> type[ChatOpenAI]:
     """The class to build: ChatOpenAI itself where the installed library has changed too much to be helped."""
@@ -232,14 +205,3 @@ def chat_model_class() -> type[ChatOpenAI]:
             return ChatOpenAI.lc_id()
 
     return LeanChatOpenAI
-
-
-def missing_hooks(model_class: type) -> list[str]:
-    """What LeanCalls relies on and this class lacks."""
-    from openai.resources.chat.completions import AsyncCompletions, Completions
-
-    missing = [name for name in HOOKS if not hasattr(model_class, name)]
-    for resource in (Completions, AsyncCompletions):
-        if "extra_body" not in inspect.signature(resource.create).parameters:
-            missing.append(f"{resource.__name__}.create(extra_body=...)")
-    return missing

@@ -16,7 +16,9 @@ from graphrag_agent.models.openai_compatible.event_stream import BrokenReplyErro
 from graphrag_agent.models.openai_compatible.reply import (
     Delta,
     Reply,
+    first_choice,
     join_content,
+    message_of,
     raise_reported_error,
     raw_calls,
     read_content,
@@ -114,13 +116,14 @@ class Conversion(_Model):
     def _read_completion(self, body: dict[str, Any]) -> ChatResult:
         """The reply that a body holds which was not streamed."""
         raise_reported_error(body)
-        choice = next(iter(body.get("choices") or ()), None) or {}
-        told = choice.get("message")
-        if not isinstance(told, dict):
+        choice = first_choice(body)
+        told = message_of(choice)
+        if told is None:
             raise BrokenReplyError(f"the server's answer holds no message; it has {sorted(body)}")
         calls = [read_whole_call(at, call) for at, call in enumerate(raw_calls(told))]
         content, *extras = read_content(told)
-        message = {"role": "assistant", **told, "content": join_content(content), "tool_calls": None, "refusal": None}
+        mended = {"role": "assistant", "content": join_content(content), "tool_calls": None, "refusal": None}
+        message = {**told, **mended}
         result = self._create_chat_result({**body, "choices": [{**choice, "message": message}]})
         reply = cast(AIMessage, result.generations[0].message)
         reply.tool_calls, reply.invalid_tool_calls = read_calls(calls)
@@ -130,7 +133,7 @@ class Conversion(_Model):
     def _usage_of(self, reply: Reply) -> UsageMetadata | None:
         if reply.usage is None:
             return None
-        chunk = self._convert_chunk_to_generation_chunk(reply.usage_chunk(), AIMessageChunk, None)
+        chunk = self._convert_chunk_to_generation_chunk(reply.usage, AIMessageChunk, None)
         return cast(AIMessageChunk, chunk.message).usage_metadata if chunk else None
 
     def _message_id(self, run_manager: CallbackManagerForLLMRun | AsyncCallbackManagerForLLMRun | None) -> str | None:

@@ -99,7 +99,9 @@ class Arrivals:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._task.cancel()
-        await asyncio.wait([self._task])
-        if not self._task.cancelled():
-            self._task.exception()  # seen: whoever left early doesn't want to know
-        await self._response.aclose()
+        try:
+            await asyncio.wait([self._task])
+            if not self._task.cancelled():
+                self._task.exception()  # seen: whoever left early doesn't want to know
+        finally:
+            await self._response.aclose()

@@ -42,8 +42,7 @@ class Reply:
     def __init__(self) -> None:
         self.whole = Delta()
         self.usage: dict[str, Any] | None = None
-        """The last that was told: some servers count up in every chunk."""
-        self._service_tier: str | None = None
+        """The last usage that was told, as a chunk of its own: some servers count up in every chunk."""
         self._events = EventStream()
         self._calls = CallAssembler()
         self._has_choice = False
@@ -74,19 +73,15 @@ class Reply:
             raise BrokenReplyError("the stream ended before the model's message did")
         return last
 
-    def usage_chunk(self) -> dict[str, Any]:
-        """The usage in the provider's form."""
-        return {"choices": [], "usage": self.usage, "service_tier": self._service_tier}
-
     def _take(self, chunks: Iterable[dict[str, Any]]) -> Delta | None:
         delta = Delta()
         has_choice = False
         for chunk in chunks:
             raise_reported_error(chunk)
-            self._service_tier = chunk.get("service_tier") or self._service_tier
-            choice = next(iter(chunk.get("choices") or ()), None) or {}
+            choice = first_choice(chunk)
             usage = chunk.get("usage") or choice.get("usage")
-            self.usage = usage if isinstance(usage, dict) else self.usage
+            if usage and isinstance(usage, dict):
+                self.usage = {"choices": [], "usage": usage, "service_tier": chunk.get("service_tier")}
             if choice:
                 has_choice = True
                 self._add(delta, chunk, choice)
@@ -94,7 +89,7 @@ class Reply:
         return delta if has_choice else None
 
     def _add(self, delta: Delta, chunk: dict[str, Any], choice: dict[str, Any]) -> None:
-        told = choice.get("delta") or choice.get("message") or {}
+        told = message_of(choice) or {}
         content, reasoning, refusal = read_content(told)
         pieces = [self._calls.add(call) for call in raw_calls(told)]
         for target in (delta, self.whole):
@@ -117,10 +112,24 @@ def raise_reported_error(body: dict[str, Any]) -> None:
         )
 
 
+def first_choice(body: dict[str, Any]) -> dict[str, Any]:
+    """The choice of a chunk or a completion; empty where there is none."""
+    choices = body.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    return choice if isinstance(choice, dict) else {}
+
+
+def message_of(choice: dict[str, Any]) -> dict[str, Any] | None:
+    """What a choice says: its delta, or its message where it is whole."""
+    told = choice.get("delta") or choice.get("message")
+    return told if isinstance(told, dict) else None
+
+
 def raw_calls(message: dict[str, Any]) -> list[dict[str, Any]]:
     """The tool calls of a message or a delta, as the server sent them."""
     calls = message.get("tool_calls") or []
-    return [call for call in ([calls] if isinstance(calls, dict) else calls) if isinstance(call, dict)]
+    listed = calls if isinstance(calls, list) else [calls]
+    return [call for call in listed if isinstance(call, dict)]
 
 
 def read_content(message: dict[str, Any]) -> tuple[list[Any], list[str], list[str]]:
