@@ -47,10 +47,10 @@ class _Body(NamedTuple):
     end: int
 
 
-_TAG = re.compile(r"""<tool_call((?:\s+[\w-]+\s*=\s*(?:"[^"<>{]*"|'[^'<>{]*'|[^\s"'<>{/]+))*)\s*(/?)>""")
+_TAG = re.compile(r"""<tool_call((?:\s+[\w-]+\s*=\s*(?:"[^"<>{]*"|'[^'<>{]*'|[^\s"'<>{/]+))*)\s*(?:(/?)>|(?=\{))""")
 _TAG_NAME = re.compile(r"""\sname\s*=\s*["']?([^"'<>]*?)["']?\s*(?=\s[\w-]+\s*=|$)""")
 _BLANK_OR_FENCE = re.compile(r"\s*(?:`{1,3}\w*\s*)?")
-_FUNCTION = re.compile(r"<function=([^<>{\n]*)>")
+_FUNCTION = re.compile(r"<function=([^<>{\n]*)(?:>|(?=\{))")
 _RESULT = re.compile(r"<(tool_result|tool_response)(?:\s[^<>]*)?>")
 _LIKE_A_CALL = re.compile(r"[{}\[\]()<>=]")
 _CLOSING_FENCE = re.compile(r"\s*`{0,3}")
@@ -66,7 +66,7 @@ def read_tool_call(text: str, is_whole: bool) -> Reading | None:
     opener, end_tag = "<tool_call", "</tool_call>"
     tag = _TAG.match(text)
     if tag is None or tag.end() > MAX_TAG_CHARACTERS:
-        is_likely = "name".startswith(text[len(opener) :].strip()[:4])
+        is_likely = "name".startswith(text[len(opener) :].partition("<")[0].strip()[:4])
         return _read_unfinished_tag(text, opener, is_whole, is_likely=is_likely)
     found = _TAG_NAME.search(tag[1])
     name = found[1] if found else None
@@ -166,7 +166,9 @@ def read_r2r(text: str, is_whole: bool) -> Reading | None:
     action = "<Action>" if text.startswith("<Action>") else ""
     block = text[len(action) :].lstrip()
     if not block.startswith(opener):
-        return None if _is_beginning(block, opener) and not is_whole else Reading((Text(text[0]),), 1)
+        if not _is_beginning(block, opener):
+            return Reading((Text(text[0]),), 1)
+        return Reading((Malformed(text, CUT_OFF),), len(text)) if is_whole else None
     end = text.find(end_tag)
     if end < 0:
         return Reading((Malformed(text, CUT_OFF),), len(text)) if is_whole else None
@@ -202,12 +204,16 @@ def _parse_xml_call(found: re.Match[str]) -> Call | Malformed:
 def _read_unfinished_tag(text: str, opener: str, is_whole: bool, *, is_likely: bool) -> Reading | None:
     """A tag without its `>`, or one that is something else: no reader's, so its first character is text."""
     rest = text[len(opener) :]
-    is_other = opener[-1].isalnum() and rest[:1] not in {"", "/"} and not rest[0].isspace()
-    if is_other or len(text) >= MAX_TAG_CHARACTERS or re.search(r"[<>{]", rest):
+    is_other = opener[-1].isalnum() and rest[:1] not in {"", "/", "<"} and not rest[0].isspace()
+    stop = re.search(r"[<>{]", rest)
+    end = len(opener) + stop.start() if stop else len(text)
+    if is_other or end >= MAX_TAG_CHARACTERS or (stop and stop[0] != "<"):
         return Reading((Text(text[0]),), 1)
-    if not is_whole:
+    if not stop and not is_whole:
         return None
-    return Reading((Malformed(text, CUT_OFF),), len(text)) if is_likely else Reading((Text(text[0]),), 1)
+    if not is_likely:
+        return Reading((Text(text[0]),), 1)
+    return Reading((Malformed(text[:end], CUT_OFF),), end)
 
 
 def _read_junk(text: str, start: int, end_tag: str, is_whole: bool) -> Reading | None:

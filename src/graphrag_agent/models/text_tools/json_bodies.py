@@ -22,6 +22,7 @@ NOT_AN_OBJECT = "the arguments must be a JSON object"
 NO_NAME = "the name of the tool is missing"
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+("?)|[{}\[\]<]', re.DOTALL)
+_MARK = re.compile(r'\\.|["{}\[\]<]', re.DOTALL)
 _PLAIN = re.compile(r"[^\n`{}\[\]:\\]+")  # words: nothing that may be the next key or another level
 _CLOSER = {"{": "}", "[": "]"}
 _INVALID = object()
@@ -52,6 +53,41 @@ def find_json_stop(text: str, start: int) -> JsonStop:
             if depth == 0:
                 return JsonStop(token.end(), "closed")
     return JsonStop(len(text), "open")
+
+
+class JsonScan:
+    """Whether JSON that comes in pieces is still open, at the cost of looking at each piece once."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._is_string = False
+        self._is_escape = False
+        self._is_broken = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has begun and goes on: no closing bracket yet, and no `<` outside of its strings."""
+        return self._depth > 0 and not self._is_broken
+
+    def feed(self, piece: str) -> None:
+        """Look at the next piece."""
+        for hit in _MARK.finditer(piece, 1 if self._is_escape and piece else 0):
+            mark = hit[0]
+            if self._is_string:
+                self._is_string = mark != '"'
+            elif mark in "{[":
+                self._depth += 1
+            elif mark in "}]":
+                self._depth -= 1
+            elif mark == "<":
+                self._is_broken = True
+            else:
+                self._is_string = mark == '"' and self._depth > 0
+        backslashes = len(piece) - len(piece.rstrip("\\"))
+        if piece:
+            self._is_escape = (
+                self._is_string and (backslashes - (self._is_escape and backslashes == len(piece))) % 2 == 1
+            )
 
 
 def parse_object(body: str, *, is_ended: bool, wrappers: int = 0) -> dict[str, Any] | None:

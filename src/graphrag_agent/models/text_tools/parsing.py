@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from graphrag_agent.models.text_tools.bare_json import may_be_bare_call, read_bare_calls
 from graphrag_agent.models.text_tools.dialects import AFTER_CALL, READERS, STRAY
 from graphrag_agent.models.text_tools.items import Item, Malformed, Text
-from graphrag_agent.models.text_tools.json_bodies import CUT_OFF
+from graphrag_agent.models.text_tools.json_bodies import CUT_OFF, JsonScan
 
 TELLING_CHARACTERS = 6
 """A marker that the end of the text cuts off is markup from this length on (`<tool_`), shorter it's text (`a <t`)."""
@@ -39,7 +39,7 @@ class ToolCallParser:
         self._buffer = ""
         self._items: list[Item] = []
         self._is_start = bool(tool_names)
-        self._is_in_markup = False
+        self._scan: JsonScan | None = None
         self._is_thinking = False
         self._fence = ""
         self._ticks = 0
@@ -52,8 +52,10 @@ class ToolCallParser:
     def feed(self, piece: str) -> list[Item]:
         """What this piece decides."""
         self._buffer += piece
-        if self._is_in_markup and _MAY_END_MARKUP.isdisjoint(piece):
-            return []  # reading a long call anew for each token would cost the square of its length
+        if self._scan is not None:
+            self._scan.feed(piece)
+            if self._scan.is_open or _MAY_END_MARKUP.isdisjoint(piece):
+                return []  # reading a long call anew for each token would cost the square of its length
         return self._advance(is_whole=False)
 
     def close(self) -> list[Item]:
@@ -117,16 +119,15 @@ class ToolCallParser:
     def _drop_closers(self, is_whole: bool) -> bool | None:
         """Drop what models leave behind a call; None where there is nothing of the kind."""
         if extra := _EXTRA_CLOSERS.match(self._buffer):
-            self._drop(extra.end())
-            return True
+            return self._drop_stray(extra.end())
         rest = self._buffer.lstrip()
         for closer in AFTER_CALL:
             if rest.startswith(closer):
-                self._drop(len(self._buffer) - len(rest) + len(closer))
-                return True
-        if not rest.startswith("<") or not any(closer.startswith(rest) for closer in AFTER_CALL):
+                return self._drop_stray(len(self._buffer) - len(rest) + len(closer))
+        is_cut = rest.startswith("<") and any(closer.startswith(rest) for closer in AFTER_CALL)
+        if not is_cut or (is_whole and rest == "<"):
             return None
-        return is_whole and len(rest) > 1 and self._drop(len(self._buffer))
+        return is_whole and self._drop_stray(len(self._buffer))
 
     def _step_in_text(self, is_whole: bool) -> bool:
         found = _NOTABLE.search(self._buffer)
@@ -172,18 +173,21 @@ class ToolCallParser:
             self._is_thinking = True
             return self._say(len(_THINK))
         if marker in STRAY:
-            if self._is_after_call:
-                self._blank = self._blank_before_call  # the blanks between a call and its end tag are markup too
-            return self._drop(len(marker))
+            return self._drop_stray(len(marker))
         reading = READERS[marker](self._buffer, is_whole)
-        self._is_in_markup = reading is None
         if reading is None:
+            if self._scan is None:
+                self._scan = JsonScan()
+                self._scan.feed(self._buffer[len(marker) :])
             return False
+        self._scan = None
         if reading.items and isinstance(reading.items[0], Text):
             return self._say(reading.end)
         self._items += reading.items
-        self._is_after_call = self._is_after_call or bool(reading.items)
-        return self._drop(reading.end)
+        self._drop(reading.end)
+        if reading.items:
+            self._is_after_call, self._blank_before_call = True, self._blank
+        return True
 
     def _step_at_marker_in_code(self, is_whole: bool) -> bool:
         """A marker behind a backtick is text if the backtick is closed in this line."""
@@ -208,8 +212,13 @@ class ToolCallParser:
         self._buffer = self._buffer[length:]
         if not self._has_spoken:
             self._blank = ""
-        self._blank_before_call = self._blank
         return True
+
+    def _drop_stray(self, length: int) -> bool:
+        """Drop markup that means nothing; the blanks between a call and its end tag are markup too."""
+        if self._is_after_call:
+            self._blank = self._blank_before_call
+        return self._drop(length)
 
     def _say(self, length: int) -> bool:
         """Give so many characters to the reader, except for blanks beside a call, which no one sees."""

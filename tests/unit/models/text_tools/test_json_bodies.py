@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from graphrag_agent.models.text_tools.items import Call
-from graphrag_agent.models.text_tools.json_bodies import parse_call, parse_object
+from graphrag_agent.models.text_tools.json_bodies import JsonScan, parse_call, parse_object
 
 DATA = Path(__file__).parents[5] / "shared" / "data" / "toolcalls" / "malformed_json"
 
@@ -59,3 +61,23 @@ def test_texts_that_json_accepts_keep_their_meaning():
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, '{"a": ' + "9" * 5000 + "}", '{"a": NaN}'])
 def test_hostile_json_is_refused(text):
     assert parse_object(text, is_ended=True) is None
+
+
+json_values = st.recursive(
+    st.none() | st.integers(0, 9) | st.text(st.sampled_from('a\\"{}[]<\n'), max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+)
+
+
+@given(
+    value=st.dictionaries(st.text(st.sampled_from('a"\\{'), max_size=3), json_values, max_size=3),
+    size=st.integers(1, 4),
+)
+@settings(max_examples=100, deadline=None)
+def test_a_scan_in_pieces_sees_the_end_where_json_ends(value, size):
+    scan, text = JsonScan(), json.dumps(value)
+    seen = []
+    for at in range(0, len(text), size):
+        scan.feed(text[at : at + size])
+        seen.append(scan.is_open)
+    assert seen == [True] * (len(seen) - 1) + [False]

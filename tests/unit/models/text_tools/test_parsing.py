@@ -1,19 +1,17 @@
 """Text to words and calls, however it is cut."""
 
-import itertools
 import json
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphrag_agent.models.text_tools.dialects import AFTER_CALL, READERS, STRAY
 from graphrag_agent.models.text_tools.items import Call, Malformed, Text
 from graphrag_agent.models.text_tools.parsing import ToolCallParser, parse_text
+from tests.unit.models.text_tools.samples import DIALECTS, NAMES, calls_of, parse_pieces, text_of
 
 DATA = Path(__file__).parents[5] / "shared" / "data" / "toolcalls"
-NAMES = ("knowledge_search", "web_search")
 
 CALL = '<tool_call name="knowledge_search">{"query": "sick leave"}</tool_call>'
 SEARCHED = Call("knowledge_search", '{"query": "sick leave"}')
@@ -27,147 +25,10 @@ def rows(name):
     return [pytest.param(row, id=row.get("id") or row["name"]) for row in found]
 
 
-def parse_pieces(pieces, names=NAMES):
-    parser = ToolCallParser(names)
-    items = [item for piece in pieces for item in parser.feed(piece)] + parser.close()
-    merged = []
-    for item in items:
-        if merged and isinstance(item, Text) and isinstance(merged[-1], Text):
-            item = Text(merged.pop().text + item.text)
-        merged.append(item)
-    return merged
-
-
-def text_of(items):
-    return "".join(item.text for item in items if isinstance(item, Text))
-
-
-def calls_of(items):
-    return [(item.name, json.loads(item.arguments)) for item in items if isinstance(item, Call)]
-
-
-def hermes(name, arguments):
-    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments}, ensure_ascii=False)}\n</tool_call>"
-
-
-def dialect(before, between, after, *, list_form=False):
-    def write(calls):
-        written = [between(name, json.dumps(arguments, ensure_ascii=False)) for name, arguments in calls]
-        return before + (", " if list_form else "").join(written) + after
-
-    return write
-
-
-DIALECTS = {
-    "ours": dialect("", lambda name, args: f'<tool_call name="{name}">{args}</tool_call>\n', ""),
-    "hermes": lambda calls: "\n".join(hermes(*call) for call in calls),
-    "llama function": dialect("", "<function={}>{}</function>".format, ""),
-    "llama python tag": lambda calls: (
-        "<|python_tag|>"
-        + "; ".join(json.dumps({"name": name, "parameters": args}) for name, args in calls)
-        + "<|eom_id|>"
-    ),
-    "mistral list": dialect("[TOOL_CALLS][", '{{"name": "{}", "arguments": {}}}'.format, "]", list_form=True),
-    "mistral named": dialect("", "[TOOL_CALLS]{}[ARGS]{}".format, ""),
-    "deepseek": dialect(
-        "<｜tool▁calls▁begin｜>",
-        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>{}\n```json\n{}\n```<｜tool▁call▁end｜>\n".format,
-        "<｜tool▁calls▁end｜><｜end▁of▁sentence｜>",
-    ),
-    "deepseek 3.1": dialect(
-        "<｜tool▁calls▁begin｜>",
-        "<｜tool▁call▁begin｜>{}<｜tool▁sep｜>{}<｜tool▁call▁end｜>".format,
-        "<｜tool▁calls▁end｜>",
-    ),
-    "r2r": dialect(
-        "<Action>\n<ToolCalls>",
-        "\n<ToolCall>\n<Name>{}</Name>\n<Parameters>{}</Parameters>\n</ToolCall>".format,
-        "\n</ToolCalls>\n</Action>",
-    ),
-}
-
-words = st.text(st.characters(blacklist_characters="<>[]{}`~|", blacklist_categories=["Cs"]), max_size=30)
-values = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | words,
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(words, inner, max_size=2),
-    max_leaves=4,
-)
-arguments = st.dictionaries(words, values, max_size=3)
-calls = st.lists(st.tuples(st.sampled_from([*NAMES, "unknown_tool"]), arguments), min_size=1, max_size=3)
-
-
 @pytest.mark.parametrize("write", DIALECTS.values(), ids=DIALECTS)
 def test_a_call_behind_some_words_is_read_in_every_dialect(write):
     items = parse_text("Let me look. " + write([("knowledge_search", {"query": "病假"})]), NAMES)
     assert items == [Text("Let me look."), Call("knowledge_search", '{"query": "病假"}')]
-
-
-@pytest.mark.parametrize("write", DIALECTS.values(), ids=DIALECTS)
-@given(before=words, calls=calls, after=words, size=st.integers(1, 9))
-@settings(max_examples=40, deadline=None)
-def test_words_and_calls_come_back_as_they_were(write, before, calls, after, size):
-    text = before + write(calls) + after
-    items = parse_pieces([text[at : at + size] for at in range(0, len(text), size)])
-    assert calls_of(items) == calls
-    assert "".join(text_of(items).split()) == "".join((before + after).split())
-    assert not [item for item in items if isinstance(item, Malformed)]
-
-
-markers = st.sampled_from([*READERS, *STRAY, *AFTER_CALL, "<think>", "</think>", "<tool_call>", '<tool_call name="'])
-shreds = st.sampled_from(
-    [
-        '{"name": "knowledge_search", "arguments": {"query": "a"}}',
-        '{"name": "knowledge_search"',
-        '{"query": "',
-        '{"a": [1, ',
-        '"}',
-        "{",
-        "}",
-        "[",
-        "]",
-        '"',
-        ">",
-        "<",
-        "\\",
-        "`",
-        "```",
-        "```json\n",
-        "~~~\n",
-        "\n",
-        " ",
-        ";",
-        "<function=web_search>",
-        "<parameter=query>",
-        "</parameter>",
-        "<tool_call>{",
-        "[ARGS]",
-        "<｜tool▁sep｜>",
-        "<ToolCall>",
-        "<Name>web_search</Name>",
-        "web_search",
-    ]
-)
-wild = st.lists(markers | shreds | st.text(max_size=5), max_size=14).map("".join)
-
-
-@given(text=wild, cuts=st.lists(st.integers(0, 200), max_size=6))
-@settings(max_examples=300, deadline=None)
-@example(text='<tool_call name="a>b">{}</tool_call>', cuts=[])
-@example(text='{"name": "web_search", "arguments": {}} and more', cuts=[3, 9])
-def test_how_a_text_is_cut_changes_nothing(text, cuts):
-    places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
-    pieces = [text[start:end] for start, end in itertools.pairwise(places)]
-    assert parse_pieces(pieces) == parse_pieces(list(text)) == parse_text(text, NAMES)
-
-
-@given(text=wild)
-@settings(max_examples=200, deadline=None)
-def test_no_call_is_invented(text):
-    for name, given_arguments in calls_of(parse_text(text, NAMES)):
-        assert name in text
-        for value in given_arguments.values():
-            if isinstance(value, str):
-                assert json.dumps(value, ensure_ascii=False)[1:-1] in text or value in text
 
 
 @given(text=st.text(st.characters(blacklist_characters="<[{", blacklist_categories=["Cs"]), max_size=80))
@@ -210,6 +71,7 @@ def test_what_is_no_call_stays_as_it_is(text):
         ('<tool_call name="x"/>', "x", {}),
         ("<tool_call id='1' name='x'>\n{}\n</tool_call>", "x", {}),
         ("<tool_call name=x>{}</tool_call>", "x", {}),
+        ('<tool_call name="x" {"q": 1}</tool_call>', "x", {"q": 1}),
         ('<tool_call name="x">{"name": "x", "arguments": {"q": 1}}</tool_call>', "x", {"q": 1}),
         ('<tool_call name="x">```json\n{"q": 1}\n```\n</tool_call>', "x", {"q": 1}),
         ('<tool_call name="x">{"q": "</tool_call>"}</tool_call>', "x", {"q": "</tool_call>"}),
@@ -303,13 +165,25 @@ def test_a_call_is_given_as_soon_as_its_arguments_are_complete():
     assert parser.feed("</tool_call>") == parser.close() == []
 
 
+def test_what_follows_a_call_is_shown_to_the_last_character():
+    for end in ("<", "</", "}", "a}", "</b>", "[1]"):
+        shown = text_of(parse_text(CALL + end, NAMES))
+        assert shown == {"</": "", "}": ""}.get(end, end)
+
+
+def test_results_that_a_model_makes_up_are_not_shown():
+    made_up = '<tool_result name="knowledge_search" id="1">\n99 days <b>\n</tool_result>'
+    assert parse_text(f"{CALL}\n{made_up}\nSo 99.", NAMES) == [SEARCHED, Text("So 99.")]
+    assert parse_text(f"{CALL}<tool_response>99", NAMES) == [SEARCHED, Text("99")]
+
+
 def test_blanks_beside_calls_are_not_shown():
     assert text_of(parse_text(f"\n{CALL}\n\n{CALL}\n", NAMES)) == ""
     assert parse_text(f"One.\n{CALL}\nTwo.", NAMES) == [Text("One."), SEARCHED, Text("\n\nTwo.")]
 
 
 def test_many_small_pieces_of_a_long_call_are_read_in_no_time():
-    text = f'<tool_call name="x">{json.dumps({"text": "word " * 20_000})}</tool_call>'
+    text = f'<tool_call name="x">{json.dumps({"text": "f({x}) > 1; " * 10_000})}</tool_call>'
     [call] = parse_pieces([text[at : at + 5] for at in range(0, len(text), 5)])
     assert len(call.arguments) > 100_000
 
