@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from pydantic import ValidationError
 
-from graphrag_agent.assembly import RagGraph, budget_from, build_rag_graph
+from graphrag_agent.assembly import RagGraph, budget_from, build_rag_graph, build_registry
 from graphrag_agent.citations import Citation
 from graphrag_agent.context import AgentContext, Budget
 from graphrag_agent.errors import GraphragError, SettingsError, ThreadError
@@ -32,7 +32,7 @@ from graphrag_agent.events import (
 )
 from graphrag_agent.identity import Principal, acting_as
 from graphrag_agent.settings import Settings, load_settings
-from graphrag_agent.streaming.from_graph import stream_events
+from graphrag_agent.streaming.from_graph import run_graph
 from graphrag_agent.streaming.own_task import in_own_task
 from graphrag_agent.sync_edge import iterate_sync, run_sync
 from graphrag_agent.tools.knowledge_search import Searchable
@@ -106,10 +106,11 @@ class RagAgent:
     ) -> None:
         settings = settings or load_settings()
         self._durability = durability
+        registry = build_registry(knowledge, tools)
+        self._tool_names = tuple(registry)
         self.graph: RagGraph = build_rag_graph(
             model=model or settings.model,
-            knowledge=knowledge,
-            tools=tools,
+            tools=registry.values(),
             mode=mode,
             budget=budget or budget_from(settings),
             checkpointer=checkpointer or InMemorySaver(),
@@ -127,9 +128,7 @@ class RagAgent:
 
         Raises SettingsError for an empty question or a bad context.
         """
-        thread = thread or new_thread()
-        with acting_as(principal) if principal else nullcontext():
-            return await _collect(self._events(_asking(question), thread, context, with_text=False), thread)
+        return await self._collect(_asking(question), thread or new_thread(), context, principal)
 
     async def aresume(
         self,
@@ -144,8 +143,7 @@ class RagAgent:
         A call without a result becomes an error that the model reads. Give the same context as before.
         """
         resumed: Command[str] = Command(resume={"results": dict(results)})
-        with acting_as(principal) if principal else nullcontext():
-            return await _collect(self._events(resumed, thread, context, with_text=False), thread)
+        return await self._collect(resumed, thread, context, principal)
 
     async def astream(
         self,
@@ -161,7 +159,12 @@ class RagAgent:
         """
         thread = thread or new_thread()
         with acting_as(principal) if principal else nullcontext():
-            events = in_own_task(self._events(_asking(question), thread, context, with_text=True))
+            run_input = _asking(question)
+
+            def run(emit: Callable[[Event], None]) -> Awaitable[None]:
+                return self._run(run_input, emit, thread, context, with_text=True)
+
+            events = in_own_task(run)
         yield TurnStarted(thread, question)
         try:
             async for event in events:
@@ -214,20 +217,27 @@ class RagAgent:
         """`aresume` for sync code."""
         return run_sync(self.aresume(results, thread=thread, context=context, principal=principal))
 
-    async def _events(
-        self, run_input: Any, thread: str, context: ContextLike, *, with_text: bool
-    ) -> AsyncIterator[Event]:
+    async def _run(
+        self, run_input: Any, emit: Callable[[Event], None], thread: str, context: ContextLike, *, with_text: bool
+    ) -> None:
         if not thread.strip():
             raise ThreadError(f"thread={thread!r} is empty; leave it out for a new thread")
-        async for event in stream_events(
+        await run_graph(
             self.graph,
             run_input,
-            with_text=with_text,
+            emit,
             config={"configurable": {"thread_id": thread}},
+            with_text=with_text,
+            tool_names=self._tool_names,
             context=as_context(context),
             durability=self._durability,
-        ):
-            yield event
+        )
+
+    async def _collect(self, run_input: Any, thread: str, context: ContextLike, principal: Principal | None) -> Answer:
+        collected = _Collected()
+        with acting_as(principal) if principal else nullcontext():
+            await self._run(run_input, collected.add, thread, context, with_text=False)
+        return collected.answer(thread)
 
 
 def _asking(question: str) -> dict[str, list[HumanMessage]]:
@@ -250,13 +260,6 @@ def as_context(given: ContextLike) -> AgentContext:
     except ValidationError as error:
         problems = (f"{'.'.join(map(str, item['loc']))}={item['input']!r}: {item['msg']}" for item in error.errors())
         raise SettingsError(f"bad context: {'; '.join(problems)}") from None
-
-
-async def _collect(events: AsyncIterator[Event], thread: str) -> Answer:
-    collected = _Collected()
-    async for event in events:
-        collected.add(event)
-    return collected.answer(thread)
 
 
 @dataclass(slots=True)

@@ -50,13 +50,18 @@ def build_rag_graph(
     """
     if mode not in MODES:
         raise SettingsError(f"mode={mode!r} is unknown; there is: {', '.join(MODES)}")
-    searching = [] if knowledge is None else [build_knowledge_search(knowledge)]
     loop = Loop(
         chat_model=load_chat_model(model) if isinstance(model, str) else model,
-        tools=ToolRegistry([*searching, *tools]),
+        tools=build_registry(knowledge, tools),
         budget=budget or Budget(),
     )
     return draw(loop).compile(checkpointer=checkpointer, store=store, name="graphrag_agent")
+
+
+def build_registry(knowledge: Searchable | None, tools: Iterable[ToolLike] = ()) -> ToolRegistry:
+    """The tools of a graph: the search of the knowledge base, where there is one, and the given ones."""
+    searching = [] if knowledge is None else [build_knowledge_search(knowledge)]
+    return ToolRegistry([*searching, *tools])
 
 
 def budget_from(settings: Settings) -> Budget:

@@ -23,6 +23,9 @@ class Budget(BaseModel):
     max_evidence_tokens: int = Field(
         default=16_000, ge=100, le=1_000_000, description="Tokens of tool results that one turn may show the model"
     )
+    max_history_tokens: int = Field(
+        default=8_000, ge=0, le=1_000_000, description="Tokens of earlier questions and answers shown to the model"
+    )
     stall_limit: int = Field(
         default=2, ge=1, le=50, description="Rounds in a row that may search without finding anything new"
     )
@@ -41,6 +44,9 @@ class AgentContext(BaseModel):
     source_types: tuple[str, ...] | None = Field(default=None, description="Search only these formats, e.g. md, pdf")
     top_k: int | None = Field(default=None, ge=1, le=TOP_K_MAX, description="Most hits that one search may return")
     tools: tuple[str, ...] | None = Field(default=None, description="Offer the model only these tools")
+    max_history_tokens: int | None = Field(
+        default=None, ge=0, le=1_000_000, description="Tokens of earlier questions and answers shown to the model"
+    )
     client_tools: tuple[dict[str, Any], ...] = Field(
         default=(), max_length=64, description="Tools that the client runs, as OpenAI function schemas"
     )

@@ -31,6 +31,9 @@ class Settings(BaseSettings):
     max_evidence_tokens: int = Field(
         default=16_000, ge=100, le=1_000_000, description="Tokens of tool results that one turn may show the model"
     )
+    max_history_tokens: int = Field(
+        default=8_000, ge=0, le=1_000_000, description="Tokens of earlier questions and answers shown to the model"
+    )
     stall_limit: int = Field(
         default=2, ge=1, le=50, description="Rounds in a row that may search without finding anything new"
     )

@@ -231,12 +231,6 @@ def test_one_shot_searches_with_the_question_and_offers_no_tools():
     assert out["outcome"]["citations"] == [cited]
 
 
-def test_a_model_declared_without_tools_gets_one_shot():
-    with ScriptedChatModel("done", profile={"tool_calling": False}) as model:
-        build_rag_graph(model=model, knowledge=CannedKnowledge()).invoke(ASK)
-    assert "All about" in model.requests[0].messages[0].text
-
-
 def test_without_retrieval_nothing_is_searched():
     knowledge = CannedKnowledge()
     with ScriptedChatModel("Hello.") as model:

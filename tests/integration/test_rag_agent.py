@@ -8,6 +8,7 @@ import pytest
 from graphrag_agent import AgentContext, Principal, RagAgent, acting_as
 from graphrag_agent.errors import SettingsError, ThreadError
 from graphrag_agent.events import AnswerReady, CitationFound, TextDelta, ToolEnd, ToolStart, TurnEnded, TurnStarted
+from graphrag_agent.graph import eager
 from graphrag_agent.identity import acting_principal
 from graphrag_agent.testing import ScriptedChatModel, call
 from tests.canned import CannedKnowledge, id_of
@@ -61,7 +62,8 @@ async def test_async_events_are_the_same_as_sync_ones():
     assert kinds(awaited) == kinds(list(agent(*script).stream("How long?")))
 
 
-async def test_closing_the_stream_stops_the_turn():
+async def test_closing_the_stream_stops_the_turn(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(eager, "LEASE_SECONDS", 0.05)
     started, stopped = asyncio.Event(), asyncio.Event()
 
     class Stuck(CannedKnowledge):
@@ -78,7 +80,7 @@ async def test_closing_the_stream_stops_the_turn():
             break
     await started.wait()
     await events.aclose()  # type: ignore[attr-defined]
-    assert stopped.is_set()
+    await asyncio.wait_for(stopped.wait(), 1)
 
 
 def test_the_scope_of_a_search_is_the_principals_narrowed_by_the_context():

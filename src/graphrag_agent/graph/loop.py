@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar
 
 from langchain_core.language_models import BaseChatModel
@@ -17,11 +18,13 @@ from langgraph.runtime import get_runtime
 from graphrag_agent.context import AgentContext, Budget
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.identity import PUBLIC, Principal, acting_principal
+from graphrag_agent.models.text_tools.model import TextToolsModel
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools.registry import ToolRegistry
 from graphrag_agent.tools.spec import ToolSpec, client_tool
 
-Protocol = Literal["native", "one_shot", "none"]
+Protocol = Literal["native", "text", "one_shot", "none"]
+"""How the model gets at the tools: calls of its own, calls as text, one search before it speaks, not at all."""
 SEARCH_TOOL = "knowledge_search"
 KEPT = 128
 """Bound models and bound tools kept; the least recently used go first."""
@@ -57,6 +60,7 @@ class Loop:
     budget: Budget
     _models: RecentlyMade[Runnable[Any, BaseMessage]] = field(default_factory=RecentlyMade)
     _bound_tools: RecentlyMade[BaseTool] = field(default_factory=RecentlyMade)
+    _tools_rejected: threading.Event = field(default_factory=threading.Event)
 
     def request(self) -> Request:
         """The request of the run that the calling node belongs to."""
@@ -65,13 +69,16 @@ class Loop:
         principal = acting_principal() if runtime.server_info is None else principal_of(runtime.server_info.user)
         return Request(self, context, principal)
 
-    def bound_to(self, tools: ToolRegistry) -> Runnable[Any, BaseMessage]:
-        """The chat model with these tools."""
+    def bound_to(self, tools: ToolRegistry, protocol: Protocol) -> Runnable[Any, BaseMessage]:
+        """The chat model with these tools; without any it still reads the turn in its own protocol."""
+        model = TextToolsModel(inner=self.chat_model) if protocol == "text" else self.chat_model
         if not tools:
-            return self.chat_model
+            return model
         faces = [spec.tool for spec in tools.values()]
-        key = tuple((tool.name, str(tool.args_schema) if isinstance(tool.args_schema, dict) else "") for tool in faces)
-        return self._models.get(key, lambda: self.chat_model.bind_tools(faces))
+        names = tuple(
+            (tool.name, str(tool.args_schema) if isinstance(tool.args_schema, dict) else "") for tool in faces
+        )
+        return self._models.get((protocol, names), lambda: model.bind_tools(faces))
 
     def tool_for(self, spec: ToolSpec, scope: Scope) -> ToolSpec:
         """The spec with the tool that runs for this scope; made once for each scope, never shared among scopes."""
@@ -84,14 +91,19 @@ class Loop:
             timeout_seconds=spec.timeout_seconds,
         )
 
-    def can_call_tools(self) -> bool:
-        """Whether the model takes native tool calls; an unknown model is tried (DESIGN 4.9)."""
-        if (self.chat_model.profile or {}).get("tool_calling") is False:
+    def remember_rejection(self) -> None:
+        """The provider took no tools; from now on calls are text."""
+        self._tools_rejected.set()
+
+    @property
+    def takes_native_calls(self) -> bool:
+        """Whether the model takes tool calls of its own; an unknown model is tried (DESIGN 4.9)."""
+        if self._tools_rejected.is_set() or (self.chat_model.profile or {}).get("tool_calling") is False:
             return False
         return type(self.chat_model).bind_tools is not BaseChatModel.bind_tools
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """One run's options and identity. Computed anew in each node, so that permissions are today's."""
 
@@ -99,12 +111,12 @@ class Request:
     context: AgentContext
     principal: Principal
 
-    @property
+    @cached_property
     def limits(self) -> Budget:
         """What this turn may spend."""
         return self.context.narrow(self.loop.budget)
 
-    @property
+    @cached_property
     def tools(self) -> ToolRegistry:
         """The tools this request may use: those of the graph that it names, and the client's own.
 
@@ -122,7 +134,7 @@ class Request:
         """Whether a call that the guard let through is the client's, also when it is resumed without its tools."""
         return name not in self.loop.tools or self.loop.tools[name].runtime == "client"
 
-    @property
+    @cached_property
     def scope(self) -> Scope:
         """What this request may see."""
         return Scope.of(self.principal).narrowed(
@@ -131,7 +143,7 @@ class Request:
             source_types=self.context.source_types,
         )
 
-    @property
+    @cached_property
     def scope_key(self) -> str:
         """The scope as text, for fingerprints: the same words under another scope are another call."""
         return "|".join(
@@ -144,8 +156,8 @@ class Request:
         tools = self.tools
         if self.context.retrieval == "none" or not tools:
             return "none"
-        if self.context.retrieval == "auto" and self.loop.can_call_tools():
-            return "native"
+        if self.context.retrieval == "auto":
+            return "native" if self.loop.takes_native_calls else "text"
         return "one_shot" if SEARCH_TOOL in tools else "none"
 
 

@@ -85,9 +85,10 @@ async def _invoke(
 
 
 def _has_listeners(config: RunnableConfig) -> bool:
-    """Whether somebody traces the run, who must see the tool's run too."""
+    """Whether somebody traces the run, who must see the tool's run too (LangChain knows tools as agent actions)."""
     callbacks = config.get("callbacks")
-    return bool(callbacks if isinstance(callbacks, list) or callbacks is None else callbacks.handlers)
+    handlers = callbacks if isinstance(callbacks, list) or callbacks is None else callbacks.handlers
+    return any(not handler.ignore_agent for handler in handlers or ())
 
 
 def _as_message(call: Mapping[str, Any], result: Any) -> ToolMessage:

@@ -1,40 +1,38 @@
-"""An async iterator that runs apart from its reader."""
+"""Items from work that runs apart from their reader."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+Work = Callable[[Callable[[T], None]], Awaitable[None]]
+"""Calls what it is given with each item."""
 
-AHEAD = 100
-"""Items that may wait for a slow reader before the source waits too."""
 
-
-def in_own_task(items: AsyncIterator[T]) -> AsyncGenerator[T, None]:
-    """The same items, made in a task with the context variables of this moment.
+def in_own_task(work: Work[T]) -> AsyncGenerator[T, None]:
+    """What the work emits, made in a task with the context variables of this moment.
 
     A generator runs in whatever context its reader has at each step, so a principal set inside would leak out, or be
     lost. Closing the result cancels the task.
     """
-    return _read(items, contextvars.copy_context())
+    return _read(work, contextvars.copy_context())
 
 
-async def _read(items: AsyncIterator[T], context: contextvars.Context) -> AsyncGenerator[T, None]:
-    pending: asyncio.Queue[tuple[bool, Any]] = asyncio.Queue(AHEAD)
+async def _read(work: Work[T], context: contextvars.Context) -> AsyncGenerator[T, None]:
+    pending: asyncio.Queue[tuple[bool, Any]] = asyncio.Queue()
 
-    async def produce() -> None:
+    async def run() -> None:
         try:
-            async for item in items:
-                await pending.put((True, item))
+            await work(lambda item: pending.put_nowait((True, item)))
         except Exception as error:
-            await pending.put((False, error))
+            pending.put_nowait((False, error))
         else:
-            await pending.put((False, None))
+            pending.put_nowait((False, None))
 
-    task = asyncio.get_running_loop().create_task(produce(), context=context)
+    task = asyncio.get_running_loop().create_task(run(), context=context)
     try:
         while True:
             is_item, value = await pending.get()

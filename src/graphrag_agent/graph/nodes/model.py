@@ -18,13 +18,15 @@ from graphrag_agent.graph.eager import EagerStart
 from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent, describe_left, seconds_left
 from graphrag_agent.graph.policy.calls import call_in_text, tidy_calls
-from graphrag_agent.graph.policy.guard import judge_calls
+from graphrag_agent.graph.policy.guard import GuardRules, judge_calls
 from graphrag_agent.graph.policy.pairing import calls_of
 from graphrag_agent.graph.policy.refusal import refusal_of
 from graphrag_agent.graph.prompts.building import build_prompt
-from graphrag_agent.graph.round import closed_families, guard_rules
+from graphrag_agent.graph.round import guard_rules
 from graphrag_agent.graph.running import run_call
 from graphrag_agent.graph.state import TurnState
+from graphrag_agent.models.openai_compatible import is_tools_rejection
+from graphrag_agent.models.text_tools.rescue import rescue_tool_calls
 from graphrag_agent.tools.registry import ToolRegistry
 
 logger = logging.getLogger(__name__)
@@ -39,43 +41,48 @@ async def model(loop: Loop, state: TurnState, config: RunnableConfig) -> Command
     left = seconds_left(spent, request.limits, now=time.time())
     if spent.rounds and left <= 0:
         return Command(update={"ending": "max_seconds"}, goto=STOP)
-    closed = closed_families(request, turn)
-    tools = _offered(request, closed)
-    advice = [*closed.values(), describe_left(spent, request.limits, now=time.time())] if turn else []
-    prompt = build_prompt(request.protocol, state["messages"], turn, advice=advice)
-    eager = EagerStart(_starter(request, state, config)) if tools and request.context.parallel_tool_calls else None
+    rules = guard_rules(request, turn, state.get("ledger") or {}, spent)
+    eager = None
     try:
-        message = await _call(loop, tools, prompt, _watched(config, eager), seconds=left)
+        async with asyncio.timeout(left) as clock:
+            eager = _eager_start(request, rules, config, spent.plus(rounds=1))
+            message = await _call(request, state["messages"], rules, spent, _watched(config, eager))
     except BaseException as error:
         if eager:
             eager.cancel()
         if isinstance(error, GraphBubbleUp) or not isinstance(error, Exception):
             raise
+        if isinstance(error, TimeoutError) and clock.expired():  # not the provider's own
+            return Command(update={"ending": "max_seconds"}, goto=STOP)
         return _failed(error, spent)
-    return _next(message, spent, turn, request, eager, is_closed=bool(closed))
-
-
-def _offered(request: Request, closed: Mapping[str, str]) -> ToolRegistry:
-    if request.protocol != "native":
-        return ToolRegistry()
-    tools = request.tools
-    return ToolRegistry(spec for spec in tools.values() if spec.family not in closed) if closed else tools
+    return _next(message, spent, rules, eager)
 
 
 async def _call(
-    loop: Loop, tools: ToolRegistry, prompt: Sequence[BaseMessage], config: RunnableConfig, *, seconds: float
+    request: Request, history: Sequence[BaseMessage], rules: GuardRules, spent: Spent, config: RunnableConfig
 ) -> AIMessage:
+    """The model's message; a provider that takes no tools is asked again, with calls as text."""
+    protocol, loop = request.protocol, request.loop
+    tools = _offered(request, rules)
+    told = [*rules.closed_families.values(), describe_left(spent, request.limits, now=time.time())]
+    prompt = build_prompt(protocol, history, rules.turn, request.limits, advice=told if rules.turn else ())
     try:
-        async with asyncio.timeout(seconds) as clock:
-            return cast(AIMessage, await loop.bound_to(tools).ainvoke(prompt, config))
-    except TimeoutError:
-        if clock.expired():
-            raise _TurnTimeoutError from None
-        raise  # the provider's own timeout
+        message = cast(AIMessage, await loop.bound_to(tools, protocol).ainvoke(prompt, config))
+    except Exception as error:
+        if protocol != "native" or not tools or not is_tools_rejection(error):
+            raise
+        logger.info("the provider takes no tools (%s); calls are written as text from now on", type(error).__name__)
+        loop.remember_rejection()
+        message = cast(AIMessage, await loop.bound_to(tools, "text").ainvoke(prompt, config))
+    return rescue_tool_calls(message, tuple(tools)) if tools else message
 
 
-class _TurnTimeoutError(Exception):
-    """The turn's time ran out while the model was speaking."""
+def _offered(request: Request, rules: GuardRules) -> ToolRegistry:
+    if request.protocol not in ("native", "text"):
+        return ToolRegistry()
+    if not rules.closed_families:
+        return rules.tools
+    return ToolRegistry(spec for spec in rules.tools.values() if spec.family not in rules.closed_families)
 
 
 def _watched(config: RunnableConfig, eager: EagerStart | None) -> RunnableConfig:
@@ -90,10 +97,10 @@ def _watched(config: RunnableConfig, eager: EagerStart | None) -> RunnableConfig
     return {**config, "callbacks": callbacks}
 
 
-def _starter(request: Request, state: TurnState, config: RunnableConfig) -> Any:
+def _eager_start(request: Request, rules: GuardRules, config: RunnableConfig, spent: Spent) -> EagerStart | None:
     """Starts the calls that the guard will let through, by the guard's own verdict."""
-    spent = Spent.of(state.get("budget"), now=time.time()).plus(rounds=1)
-    rules = guard_rules(request, state.get("turn") or [], state.get("ledger") or {}, spent)
+    if request.protocol not in ("native", "text") or not request.context.parallel_tool_calls:
+        return None
     seen: list[Mapping[str, Any]] = []
 
     def start(call: Mapping[str, Any]) -> Coroutine[Any, Any, ToolMessage] | None:
@@ -103,28 +110,18 @@ def _starter(request: Request, state: TurnState, config: RunnableConfig) -> Any:
             return None
         return run_call(request, call, config, spent)
 
-    return start
+    return EagerStart(start)
 
 
 def _failed(error: Exception, spent: Spent) -> Command[str]:
-    if isinstance(error, _TurnTimeoutError):
-        return Command(update={"ending": "max_seconds"}, goto=STOP)
     # every turn ends in an answer: the evidence found so far is worth more than a traceback
     logger.warning("the chat model failed: %s: %s", type(error).__name__, error)
     reason = f"the model failed ({type(error).__name__})"  # its text may hold a key, so it is only logged
     return Command(update={"ending": "model_error", "budget": replace(spent, reason=reason).at(time.time())}, goto=STOP)
 
 
-def _next(
-    message: AIMessage,
-    spent: Spent,
-    turn: Sequence[BaseMessage],
-    request: Request,
-    eager: EagerStart | None,
-    *,
-    is_closed: bool,
-) -> Command[str]:
-    message = tidy_calls(call_in_text(message, turn, request.tools), turn, request.tools)
+def _next(message: AIMessage, spent: Spent, rules: GuardRules, eager: EagerStart | None) -> Command[str]:
+    message = tidy_calls(call_in_text(message, rules.turn, rules.tools), rules.turn, rules.tools)
     usage = message.usage_metadata or {"input_tokens": 0, "output_tokens": 0}
     spent = spent.plus(rounds=1, input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"])
     update: dict[str, Any] = {"turn": [message], "budget": spent.at(time.time())}
@@ -143,6 +140,6 @@ def _next(
         return Command(update=update, goto="commit_answer")
     if not message.text.strip():
         return Command(update=update, goto=STOP)
-    if is_closed:
+    if rules.closed_families:
         update["ending"] = "no_new_evidence"
     return Command(update=update, goto="commit_answer")

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import cast
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import RunnableConfig
@@ -20,7 +21,9 @@ from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent, seconds_left
 from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.state import TurnState
+from graphrag_agent.models.text_tools.rescue import rescue_tool_calls
 from graphrag_agent.tools.evidence_message import read_evidence
+from graphrag_agent.tools.registry import ToolRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -57,15 +60,21 @@ def _seconds(spent: Spent, limits: Budget) -> float:
 
 async def _last_call(request: Request, state: TurnState, ending: str, config: RunnableConfig) -> AIMessage | None:
     prompt = build_prompt(
-        request.protocol, state["messages"], _asked(state), stop_because=ending or "the last answer was empty"
+        request.protocol,
+        state["messages"],
+        _asked(state),
+        request.limits,
+        stop_because=ending or "the last answer was empty",
     )
     try:
-        message = await request.loop.chat_model.ainvoke(prompt, config)
+        closing = request.loop.bound_to(ToolRegistry(), request.protocol)
+        message = cast(AIMessage, await closing.ainvoke(prompt, config))
     except GraphBubbleUp:
         raise
     except Exception as error:
         logger.warning("the last call of the turn failed: %s: %s", type(error).__name__, error)
         return None
+    message = rescue_tool_calls(message, tuple(request.tools))  # calls as text are left out of the answer
     if not message.text.strip():
         return None
     return message.model_copy(update={"tool_calls": [], "invalid_tool_calls": []})

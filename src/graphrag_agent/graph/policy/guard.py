@@ -75,7 +75,9 @@ def judge_calls(calls: Sequence[Mapping[str, Any]], rules: GuardRules) -> list[V
 
 def _judge(call: Mapping[str, Any], rules: GuardRules, running: Sequence[Verdict]) -> Verdict:
     if call.get("type") == "invalid_tool_call":
-        reason = call.get("error") or "the arguments are not valid JSON; send them again"
+        # a call written as text that can't be read has no name, and its reason in its arguments
+        unread = f"this call can't be read: {str(call['args'])[:200]}" if call["name"] == "?" else ""
+        reason = call.get("error") or unread or "the arguments are not valid JSON; send them again"
         return Verdict(call, "refuse", error="bad_arguments", message=reason)
     if call["name"] not in rules.tools:
         told = f"there is no tool {call['name']!r}; tools: {', '.join(rules.tools) or 'none'}"

@@ -7,9 +7,11 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from graphrag_agent.context import Budget
 from graphrag_agent.graph.loop import Protocol
 from graphrag_agent.graph.policy.pairing import pair_messages
 from graphrag_agent.graph.prompts.loading import render_prompt
+from graphrag_agent.token_estimate import estimate_tokens
 from graphrag_agent.tools.evidence_message import evidence_text
 
 Content = str | list[str | dict[Any, Any]]
@@ -29,6 +31,7 @@ def build_prompt(
     protocol: Protocol,
     history: Sequence[BaseMessage],
     turn: Sequence[BaseMessage],
+    limits: Budget,
     *,
     stop_because: str = "",
     advice: Sequence[str] = (),
@@ -39,7 +42,7 @@ def build_prompt(
     message at the end would pass for the question. `advice`: what the model should know before this round; it is added
     to the last tool result, so that all before it stays the same from round to round and a provider's cache holds.
     """
-    if protocol == "native":
+    if protocol in ("native", "text"):
         system, shown = render_prompt("system"), turn
     elif protocol == "one_shot":
         system, shown = render_prompt("one_shot", evidence=evidence_text(turn) or "(nothing was found)"), ()
@@ -47,7 +50,28 @@ def build_prompt(
         system, shown = render_prompt("no_retrieval"), ()
     if stop_because:
         system += "\n\n" + render_prompt("summarize", reason=ENDING_REASONS.get(stop_because, stop_because))
-    return [SystemMessage(system), *_with_advice(pair_messages([*_dialogue(history), *shown]), advice)]
+    recent = recent_turns(history, limits.max_history_tokens)
+    if len(recent) < len(history):
+        system += "\n\n" + render_prompt("earlier_left_out")
+    return [SystemMessage(system), *_with_advice(pair_messages([*_dialogue(recent), *shown]), advice)]
+
+
+def recent_turns(history: Sequence[BaseMessage], limit: int) -> Sequence[BaseMessage]:
+    """The newest question, and before it as many whole turns as fit the tokens."""
+    starts = [at for at, message in enumerate(history) if isinstance(message, HumanMessage)]
+    if not starts:
+        return history
+    begin, left = starts[-1], limit
+    for start in reversed(starts[:-1]):
+        left -= sum(_tokens(message) for message in history[start:begin])
+        if left < 0:
+            break
+        begin = start
+    return history[begin:] if begin > starts[0] else history
+
+
+def _tokens(message: BaseMessage) -> int:
+    return estimate_tokens(message.content if isinstance(message.content, str) else message.text)
 
 
 def _with_advice(messages: list[BaseMessage], advice: Sequence[str]) -> list[BaseMessage]:

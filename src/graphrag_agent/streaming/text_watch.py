@@ -1,0 +1,96 @@
+"""What the model writes, straight from its call.
+
+LangGraph's mode "messages" brings the same, but there each token passes through the graph's own queue and wakes its
+loop, which costs as much CPU as the rest of the token's way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from typing import Any, TypeVar
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessageChunk
+
+from graphrag_agent.events import TextDelta, ThinkingDelta
+from graphrag_agent.models.text_tools.rescue import MarkupFilter
+
+T = TypeVar("T")
+
+MODEL_NODES = ("model", "summarize_on_max_iterations")
+SILENT_TAG = "nostream"
+"""LangGraph's own tag for models whose tokens nobody should see."""
+
+
+class TextWatch(BaseCallbackHandler):
+    """Emits text and thoughts of the graph's own model calls; those inside tools and nested graphs stay silent."""
+
+    run_inline = True
+    ignore_chain = True
+    ignore_agent = True
+    ignore_retriever = True
+
+    def __init__(self, emit: Callable[[TextDelta | ThinkingDelta], None], *, tool_names: Collection[str]) -> None:
+        self._emit = emit
+        self._tool_names = tool_names
+        self._filters: dict[UUID, MarkupFilter] = {}
+        """Of the calls that are watched: some models write tool calls as text, which no reader should see."""
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+
+    def on_chat_model_start(
+        self, serialized: Any, messages: Any, *, run_id: UUID, metadata: Any = None, tags: Any = None, **kwargs: Any
+    ) -> None:
+        """Watches the call if it is the graph's own."""
+        place = metadata or {}
+        is_nested = "|" in str(place.get("langgraph_checkpoint_ns", ""))
+        if place.get("langgraph_node") in MODEL_NODES and not is_nested and SILENT_TAG not in (tags or ()):
+            self._filters[run_id] = MarkupFilter(self._tool_names)
+
+    def on_llm_new_token(self, token: Any, *, chunk: Any = None, run_id: UUID, **kwargs: Any) -> None:
+        """Emits what the chunk holds."""
+        message = getattr(chunk, "message", None)
+        markup = self._filters.get(run_id)
+        if markup is None or not isinstance(message, AIMessageChunk):
+            return
+        id_ = message.id or ""
+        if thought := _thought(message):
+            self._send(ThinkingDelta(thought, id_))
+        if text := message.content if isinstance(message.content, str) else str(message.text):
+            self._send_text(markup.feed(text), id_)
+        if message.chunk_position == "last":
+            self._send_text(markup.close(), id_)
+            del self._filters[run_id]
+
+    def _send_text(self, text: str, id_: str) -> None:
+        if text:
+            self._send(TextDelta(text, id_))
+
+    def _send(self, event: TextDelta | ThinkingDelta) -> None:
+        if threading.get_ident() == self._thread:
+            self._emit(event)
+        else:  # a model without an async form streams in a thread of its own
+            self._loop.call_soon_threadsafe(self._emit, event)
+
+    def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
+        """Nothing; that it is there makes LangChain stream the model, as for LangGraph's own modes."""
+        return output
+
+    def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
+        """Nothing, as `tap_output_aiter`."""
+        return output
+
+
+def _thought(message: AIMessageChunk) -> str:
+    """What reasoning models stream beside their answer: a field of its own, or blocks of the content."""
+    aside = str(message.additional_kwargs.get("reasoning_content") or "")
+    blocks = message.content if isinstance(message.content, list) else []
+    parts = [
+        str(block.get(block["type"]) or block.get("text") or "")
+        for block in blocks
+        if isinstance(block, dict) and block.get("type") in ("thinking", "reasoning")
+    ]
+    return "".join([aside, *parts])

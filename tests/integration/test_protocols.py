@@ -1,0 +1,128 @@
+"""Any model: native calls, calls as text, native models that forget, providers that take no tools."""
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import BaseMessage
+
+from graphrag_agent import AgentContext, RagAgent, build_rag_graph
+from graphrag_agent.events import TextDelta, ThinkingDelta
+from graphrag_agent.models.factory import load_chat_model
+from graphrag_agent.testing import ScriptedChatModel, call
+from tests.canned import CannedKnowledge, id_of
+from tests.fake_openai import FakeOpenAI, HTTPFailure
+
+QUESTION = "How long is sick leave?"
+ASK = {"messages": [{"role": "user", "content": QUESTION}]}
+CITED = id_of("All about sick leave.")
+ANSWER = f"Ten days [{CITED}]."
+AS_TEXT = {
+    "own": '<tool_call name="knowledge_search">{"query": "sick leave"}</tool_call>',
+    "hermes": '<tool_call>\n{"name": "knowledge_search", "arguments": {"query": "sick leave"}}\n</tool_call>',
+    "llama": '<function=knowledge_search>{"query": "sick leave"}</function>',
+    "python tag": '<|python_tag|>{"name": "knowledge_search", "parameters": {"query": "sick leave"}}',
+    "mistral": '[TOOL_CALLS][{"name": "knowledge_search", "arguments": {"query": "sick leave"}}]',
+    "bare json": '{"name": "knowledge_search", "arguments": {"query": "sick leave"}}',
+}
+
+
+@pytest.mark.parametrize("written", AS_TEXT.values(), ids=AS_TEXT.keys())
+@pytest.mark.parametrize("native", [True, False], ids=["native", "declared without tools"])
+def test_calls_written_as_text_are_calls(written: str, native: bool):
+    knowledge = CannedKnowledge()
+    with ScriptedChatModel(f"Let me look.\n{written}" if written[0] != "{" else written, ANSWER) as model:
+        model.profile = {"tool_calling": native}
+        agent = RagAgent(model=model, knowledge=knowledge)
+        events = list(agent.stream(QUESTION))
+    assert knowledge.queries == ["sick leave"]
+    shown = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert shown.replace("Let me look.", "").strip() == ANSWER, "no markup is ever shown"
+    assert model.requests[0].tools == (("knowledge_search",) if native else ())
+
+
+def test_a_model_without_tools_is_told_how_to_call_and_gets_results_as_turns():
+    with ScriptedChatModel(AS_TEXT["own"], ANSWER, profile={"tool_calling": False}) as model:
+        out = build_rag_graph(model=model, knowledge=CannedKnowledge()).invoke(ASK)
+    assert "knowledge_search" in model.requests[0].messages[0].text
+    kinds = [message.type for message in model.requests[1].messages]
+    assert kinds == ["system", "human", "ai", "human"]
+    assert "All about sick leave." in model.requests[1].messages[-1].text
+    assert (out["messages"][-1].text, out["outcome"]["ending"]) == (ANSWER, "answered")
+
+
+def test_the_last_call_of_a_model_without_tools_has_no_tool_messages():
+    with ScriptedChatModel(AS_TEXT["own"], "So far.", profile={"tool_calling": False}) as model:
+        graph = build_rag_graph(model=model, knowledge=CannedKnowledge())
+        out = graph.invoke(ASK, context=AgentContext(max_rounds=1))
+    assert (out["outcome"]["ending"], out["messages"][-1].text) == ("max_rounds", "So far.")
+    assert {message.type for message in model.requests[1].messages} == {"system", "human", "ai"}
+
+
+def test_an_unreadable_call_is_asked_for_once_more_and_never_shown():
+    broken = '<tool_call name="knowledge_search">{"query": "sick'
+    with ScriptedChatModel(broken, AS_TEXT["own"], ANSWER, profile={"tool_calling": False}) as model:
+        events = list(RagAgent(model=model, knowledge=CannedKnowledge()).stream(QUESTION))
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)).strip() == ANSWER
+    assert len(model.requests) == 3
+
+
+def test_an_example_of_a_call_in_a_code_block_is_an_answer():
+    example = f"Like this:\n```\n{AS_TEXT['hermes']}\n```"
+    knowledge = CannedKnowledge()
+    with ScriptedChatModel(example) as model:
+        out = build_rag_graph(model=model, knowledge=knowledge).invoke(ASK)
+    assert (knowledge.queries, out["messages"][-1].text) == ([], example)
+
+
+def test_a_provider_that_takes_no_tools_is_asked_again_with_calls_as_text():
+    refusal = HTTPFailure(400, "This model does not support tools")
+    knowledge = CannedKnowledge()
+    with FakeOpenAI(refusal, AS_TEXT["own"], ANSWER, AS_TEXT["own"], ANSWER) as server:
+        model = load_chat_model("openai:local", base_url=server.base_url, max_retries=0)
+        agent = RagAgent(model=model, knowledge=knowledge)
+        first, second = agent.ask(QUESTION), agent.ask(QUESTION)
+    assert (first.text, second.text) == (ANSWER, ANSWER)
+    assert ["tools" in body for body in server.bodies] == [True, False, False, False, False], "asked with tools once"
+    assert first.outcome["ending"] == "answered"
+
+
+def test_thoughts_are_events_and_not_part_of_the_thread():
+    thinking = {"role": "assistant", "content": "Ten days.", "reasoning_content": "Let me think."}
+    with FakeOpenAI(thinking) as server:
+        agent = RagAgent(model=load_chat_model("openai:local", base_url=server.base_url), knowledge=CannedKnowledge())
+        events = list(agent.stream(QUESTION, thread="t"))
+    assert "".join(event.text for event in events if isinstance(event, ThinkingDelta)) == "Let me think."
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Ten days."
+    assert "Let me think." not in str(agent.history("t"))
+
+
+def test_a_long_thread_is_shown_from_its_newest_whole_turns():
+    seen: list[list[BaseMessage]] = []
+
+    def play(messages: list[BaseMessage], tools: tuple[str, ...]) -> Any:
+        seen.append(messages)
+        return "word " * 100
+
+    agent = RagAgent(model=ScriptedChatModel(*[play] * 30), knowledge=CannedKnowledge())
+    context = {"max_history_tokens": 500}
+    for number in range(10):
+        agent.ask(f"question {number}", thread="t", context=context)
+    last = seen[-1]
+    assert [message.text for message in last if message.type == "human"] == [f"question {n}" for n in (6, 7, 8, 9)]
+    assert last[1].type == "human", "turns are whole"
+    assert "its earlier turns were left out" in last[0].text
+    assert "left out" not in seen[0][0].text
+    assert len(agent.history("t")) == 20, "the thread keeps all"
+
+
+def test_without_any_history_only_the_question_is_shown():
+    agent = RagAgent(model=(model := ScriptedChatModel("one", "two")), knowledge=CannedKnowledge())
+    agent.ask("first", thread="t")
+    agent.ask("second", thread="t", context={"max_history_tokens": 0})
+    assert [message.text for message in model.requests[1].messages[1:]] == ["second"]
+
+
+def test_the_native_protocol_stays_where_tools_are_taken():
+    with ScriptedChatModel(call("knowledge_search", query="sick leave"), ANSWER) as model:
+        build_rag_graph(model=model, knowledge=CannedKnowledge()).invoke(ASK)
+    assert [request.tools for request in model.requests] == [("knowledge_search",)] * 2
