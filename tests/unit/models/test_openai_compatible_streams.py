@@ -224,3 +224,28 @@ async def test_a_streamed_token_costs_a_fraction_of_chat_openais_cpu(pause_secon
             plain = await milliseconds(ChatOpenAI(model="m", use_responses_api=False, **options))
             ours = await milliseconds(load_chat_model("openai:m", **options))
     assert ours < share * plain, f"{ours:.1f} ms against {plain:.1f} ms"
+
+
+async def texts_and_moments(merge_seconds: float) -> tuple[list[str], list[float]]:
+    """The texts of a stream's chunks, and when each came, counted from the first."""
+    events = [*(delta(content=f"{n} ") for n in range(20)), delta("stop")]
+    with FakeOpenAI(lambda body: RawStream(events, pause_seconds=0.01)) as server:
+        model = load_chat_model("openai:m", base_url=server.base_url, merge_seconds=merge_seconds)
+        found = [(chunk.text, time.perf_counter()) async for chunk in model.astream("x") if chunk.text]
+    return [text for text, _ in found], [moment - found[0][1] for _, moment in found]
+
+
+async def test_text_is_passed_on_as_it_comes():
+    texts, _ = await texts_and_moments(0.0)
+    assert len(texts) > 15
+    assert "".join(texts) == "".join(f"{n} " for n in range(20))
+
+
+async def test_fast_text_may_be_merged_and_neither_its_start_nor_its_end_waits():
+    texts, moments = await texts_and_moments(0.06)
+    assert texts[0] == "0 ", "the first piece is passed on at once"
+    assert 3 <= len(texts) <= 6
+    assert "".join(texts) == "".join(f"{n} " for n in range(20))
+    texts, moments = await texts_and_moments(30.0)
+    assert (texts[0], texts[1]) == ("0 ", "".join(f"{n} " for n in range(1, 20)))
+    assert moments[1] < 2, "the end of the body ends the wait"

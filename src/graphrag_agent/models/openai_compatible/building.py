@@ -23,6 +23,9 @@ def build_openai_model(name: str, **options: Any) -> ChatOpenAI:
 
     The base URL comes from the options, OPENAI_API_BASE or OPENAI_BASE_URL, the key from the options or
     OPENAI_API_KEY. Raises ModelUnavailableError where neither is given. The model may be called from any event loop.
+
+    One option is ours: `merge_seconds`, for models that write faster than anyone reads. After a piece of text (never
+    before the first one) so much time passes before the next, which then holds all that came meanwhile.
     """
     base_url = options.pop("base_url", None) or _find_variable("OPENAI_API_BASE", "OPENAI_BASE_URL")
     api_key = options.pop("api_key", None) or _find_variable("OPENAI_API_KEY") or (NO_KEY if base_url else None)
@@ -34,7 +37,10 @@ def build_openai_model(name: str, **options: Any) -> ChatOpenAI:
     if isinstance(api_key, str):
         api_key = SecretStr(api_key)
     chosen = {"streaming": True, "stream_usage": True, "use_responses_api": False, **_build_clients(options), **options}
-    return chat_model_class()(model=name, base_url=base_url, api_key=api_key, **chosen)
+    model_class = chat_model_class()
+    if "merge_seconds" not in model_class.model_fields:
+        chosen.pop("merge_seconds", None)
+    return model_class(model=name, base_url=base_url, api_key=api_key, **chosen)
 
 
 def _find_variable(*names: str) -> str | None:

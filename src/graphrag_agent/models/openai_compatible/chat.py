@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from pydantic import Field
 
 from graphrag_agent.models.openai_compatible.conversion import Conversion
 from graphrag_agent.models.openai_compatible.exchange import (
+    DRAIN_SECONDS,
     Arrivals,
     is_event_stream,
     json_body,
@@ -40,6 +42,9 @@ class LeanCalls(LeanRequests, Conversion, _Model):
     Requests and replies are the same as ChatOpenAI's. Deltas that arrive together come as one chunk, and the final
     message is read from what was received: arguments that are no JSON object become invalid tool calls.
     """
+
+    if TYPE_CHECKING:
+        merge_seconds: float
 
     def _should_stream(
         self,
@@ -168,8 +173,10 @@ class LeanCalls(LeanRequests, Conversion, _Model):
                         elif delta is not None:
                             yield self._to_chunk(delta)
                             until = self._silent_until()
+                            if self.merge_seconds and delta.content:
+                                await arrivals.linger(self.merge_seconds)
                     yield self._to_last_chunk(reply, last)
-                    await arrivals.drain()
+                    await arrivals.linger(DRAIN_SECONDS)
 
     def _silent_until(self) -> float | None:
         """When the stream has stood still for too long; heartbeats are no news."""
@@ -196,6 +203,9 @@ def chat_model_class() -> type[ChatOpenAI]:
 
     class LeanChatOpenAI(LeanCalls, ChatOpenAI):
         """ChatOpenAI, called the cheap way."""
+
+        merge_seconds: float = Field(default=0.0, ge=0.0, exclude=True)
+        """After a piece of text, how long to wait for more to go with the next one; nothing else is held back."""
 
         def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
             return super().get_name(suffix, name=name or self.name or ChatOpenAI.__name__)

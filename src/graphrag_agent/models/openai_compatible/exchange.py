@@ -62,35 +62,47 @@ class Arrivals:
     def __init__(self, response: Any) -> None:
         self._response = response
         self._pieces: list[bytes] = []
-        self._news = asyncio.Event()
-        self._has_ended = False
-        self._task = asyncio.get_running_loop().create_task(self._read())
+        self._waiter: asyncio.Future[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._read())
 
     async def take(self, until: float | None) -> bytes:
         """The bytes since the last call; none at the end. Raises TimeoutError when the loop's clock reads `until`."""
-        if not self._pieces and not self._has_ended:
-            async with asyncio.timeout_at(until):
-                await self._news.wait()
-        self._news.clear()
+        if not self._pieces and not self._task.done():
+            await self._news(until)
         if not self._pieces:
-            await self._task  # raises what ended the reading
+            await self._task  # ended, or about to: raises what ended it
         data = b"".join(self._pieces)
         self._pieces.clear()
         return data
 
-    async def drain(self) -> None:
-        """Give the body's end a moment to come."""
-        await asyncio.wait([self._task], timeout=DRAIN_SECONDS)
+    async def linger(self, seconds: float) -> None:
+        """Let so much time pass, or less where the body ends before."""
+        await asyncio.wait([self._task], timeout=seconds)
+
+    async def _news(self, until: float | None) -> None:
+        # no asyncio.timeout: this runs once a token
+        self._waiter = waiter = self._loop.create_future()
+        alarm = self._loop.call_at(until, _give_up, waiter) if until else None
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            if alarm:
+                alarm.cancel()
 
     async def _read(self) -> None:
         try:
             async for piece in self._response.aiter_bytes():
                 if piece:
                     self._pieces.append(piece)
-                    self._news.set()
+                    self._wake()
         finally:
-            self._has_ended = True
-            self._news.set()
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter and not self._waiter.done():
+            self._waiter.set_result(None)
 
     async def __aenter__(self) -> Arrivals:
         return self
@@ -105,3 +117,8 @@ class Arrivals:
                 self._task.exception()  # seen: whoever left early doesn't want to know
         finally:
             await self._response.aclose()
+
+
+def _give_up(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_exception(TimeoutError())
