@@ -26,7 +26,8 @@ from pydantic import SecretStr
 
 from benchmarks.agent_loop.bare_loop import BareLoop
 from benchmarks.agent_loop.script import HITS, CannedKnowledge, search_text
-from graphrag_agent.assembly import build_rag_graph
+from graphrag_agent.agent import RagAgent
+from graphrag_agent.events import TextDelta
 from graphrag_agent.graph.prompts.loading import render_prompt
 from graphrag_agent.models.factory import load_chat_model
 from graphrag_agent.persistence.checkpointers import open_checkpointer
@@ -65,7 +66,6 @@ class GraphContender:
     name: str
     graph: CompiledStateGraph[Any, Any, Any, Any]
     knowledge: CannedKnowledge
-    durability: Durability | None = None
     may_copy: bool = True
 
     async def ask(self, question: str, thread: str, **config: Any) -> str:
@@ -75,7 +75,7 @@ class GraphContender:
     async def stream(self, question: str, thread: str) -> AsyncIterator[str]:
         """Pieces of text as LangGraph's mode `messages` brings them."""
         given = {"messages": [HumanMessage(question)]}
-        pieces = self.graph.astream(given, _config(thread), stream_mode="messages", durability=self.durability)
+        pieces = self.graph.astream(given, _config(thread), stream_mode="messages")
         async for message, _ in pieces:
             if isinstance(message, AIMessageChunk) and message.content:
                 yield str(message.content)
@@ -94,8 +94,37 @@ class GraphContender:
     async def _run(self, question: str, thread: str, **config: Any) -> list[BaseMessage]:
         given = {"messages": [HumanMessage(question)]}
         config = {**_config(thread), **config}
-        state = await self.graph.ainvoke(given, cast(RunnableConfig, config), durability=self.durability)
+        state = await self.graph.ainvoke(given, cast(RunnableConfig, config))
         return list(state["messages"])
+
+
+@dataclass
+class FacadeContender:
+    """`RagAgent`, the package's own way to ask and to stream, with its default durability."""
+
+    name: str
+    agent: RagAgent
+    knowledge: CannedKnowledge
+    may_copy: bool = False
+
+    async def ask(self, question: str, thread: str, **config: Any) -> str:
+        """The answer's text; `config` is for the graph, where it is asked for by itself."""
+        if not config:
+            return (await self.agent.aask(question, thread=thread)).text
+        given = {"messages": [HumanMessage(question)]}
+        state = await self.agent.graph.ainvoke(given, cast(RunnableConfig, {**_config(thread), **config}))
+        return str(state["messages"][-1].content)
+
+    async def stream(self, question: str, thread: str) -> AsyncIterator[str]:
+        """Pieces of text as the facade's events bring them."""
+        async for event in self.agent.astream(question, thread=thread):
+            if isinstance(event, TextDelta):
+                yield event.text
+
+    async def grow(self, thread: str, turns: int) -> None:
+        """By running the turns: where channels are Delta, the steps of the past matter."""
+        for _ in range(turns):
+            await self.ask("What holds?", thread)
 
 
 @asynccontextmanager
@@ -106,12 +135,12 @@ async def open_contenders(
     streaming: bool = False,
     sqlite: Path | None = None,
     delay_seconds: float = 0.0,
-    durability: Durability | None = None,
+    durability: Durability = "exit",
 ) -> AsyncIterator[list[Contender]]:
     """All four on this model; with `sqlite`, each graph has a file of its own there, else memory.
 
-    `streaming`: the models ask for streams even where nobody reads them. `durability`: of our graph; None is
-    LangGraph's default, as for the others.
+    `streaming`: the models ask for streams even where nobody reads them. `durability`: ours; "exit" is the package's
+    default, the others run with LangGraph's, which is "async".
     """
     async with AsyncExitStack() as stack:
         knowledge = {name: CannedKnowledge(delay_seconds=delay_seconds) for name in NAMES}
@@ -125,11 +154,11 @@ async def open_contenders(
         clients = [await stack.enter_async_context(openai.DefaultAsyncHttpxClient()) for _ in range(3)]
         chats = [_chat_model(url, model, client, streaming=streaming) for client in clients[:2]]
         our_model = load_chat_model(f"openai:{model}", base_url=url, streaming=streaming)
-        our_graph = build_rag_graph(model=our_model, knowledge=knowledge[OURS], checkpointer=savers[0])
+        ours = RagAgent(model=our_model, knowledge=knowledge[OURS], checkpointer=savers[0], durability=durability)
         agent = create_agent(chats[0], [tools[AGENT]], system_prompt=render_prompt("system"), checkpointer=savers[1])
         graph = _hand_written(chats[1], tools[GRAPH], savers[2])
         yield [
-            GraphContender(OURS, our_graph, knowledge[OURS], durability, may_copy=False),
+            FacadeContender(OURS, ours, knowledge[OURS]),
             GraphContender(AGENT, agent, knowledge[AGENT]),
             GraphContender(GRAPH, graph, knowledge[GRAPH]),
             BareLoop(

@@ -62,7 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--turns", type=int, default=Bench.turns, help="turns in a sample")
     parser.add_argument("--gap-ms", type=float, default=Bench.gap_ms, help="between two tokens of the paced stream")
     parser.add_argument("--at-most", type=int, default=Bench.at_most, help="cut threads and turns at once to this")
-    parser.add_argument("--durability", choices=["exit", "async", "sync"], help="of our graph; LangGraph's is async")
+    parser.add_argument(
+        "--durability",
+        choices=["exit", "async", "sync"],
+        default="exit",
+        help="ours; exit is the package's default, the others run with LangGraph's, async",
+    )
     options = vars(parser.parse_args(arguments))
     as_json, scenario = options.pop("json"), options.pop("scenario")
     report = measure([scenario] if scenario else list(SCENARIOS), **options)

@@ -47,7 +47,7 @@ class Bench:
     """Cuts the length of threads and the number of turns at once."""
     gap_ms: float = 2.0
     """Between two tokens of a paced stream."""
-    durability: Durability | None = None
+    durability: Durability = "exit"
     """Of our graph; None: LangGraph's default, as for the others."""
 
     def open(self, script: str, **options: Any) -> AbstractAsyncContextManager[list[Contender]]:
