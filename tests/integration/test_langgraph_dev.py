@@ -1,6 +1,7 @@
 """`langgraph dev` serves the graph, offline: the smoke test of Studio users."""
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -13,10 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph_sdk import get_client
 
 from graphrag_agent import KnowledgeBase
 
 ROOT = Path(__file__).parents[2]
+EAGER_GRAPH = """
+from tests.integration.test_eager import SlowKnowledge, build
+
+graph = build(SlowKnowledge())
+"""
 pytest.importorskip("langgraph_api", reason="needs the extra studio")
 
 
@@ -27,6 +34,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
     for name in ("graphs", "langgraph.json"):
         source = ROOT / name
         shutil.copytree(source, home / name) if source.is_dir() else shutil.copy(source, home / name)
+    (home / "graphs" / "eager.py").write_text(EAGER_GRAPH)
+    config = json.loads((home / "langgraph.json").read_text())
+    config["graphs"]["eager"] = "./graphs/eager.py:graph"
+    (home / "langgraph.json").write_text(json.dumps(config))
     (home / "pyproject.toml").write_text('[project]\nname = "studio-test"\nversion = "0"\n')
     (home / "leave.md").write_text("# Leave\n\nSick leave lasts ten days a year.\n")
     with KnowledgeBase.open(home / ".graphrag", embedder="none") as knowledge:
@@ -38,6 +49,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
         **{name: value for name, value in os.environ.items() if not name.startswith(("LANGSMITH", "LANGCHAIN"))},
         "GRAPHRAG_EMBEDDER": "none",
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+        "PYTHONPATH": str(ROOT),
     }
     log = home / "server.log"
     command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--port", str(port)]
@@ -65,8 +77,6 @@ def _wait_until_up(port: int, process: subprocess.Popen[Any], log: Path) -> None
 
 
 async def _turn(url: str) -> tuple[list[str], set[str], dict[str, Any], list[str]]:
-    from langgraph_sdk import get_client
-
     async with get_client(url=url) as client:
         thread = await client.threads.create()
         kinds, nodes = [], set()
@@ -99,3 +109,27 @@ def test_a_thread_runs_and_keeps_question_and_answer_only(server: tuple[str, Pat
     assert values["outcome"]["ending"] == "answered"
     assert "max_tool_calls" in options
     assert "BlockingError" not in log.read_text()
+
+
+async def _order(url: str) -> list[str]:
+    """Names of what arrives, in order: the node of an update, or the custom event."""
+    async with get_client(url=url) as client:
+        thread = await client.threads.create()
+        return [
+            str(part.data.get("event") or next(iter(part.data)))
+            async for part in client.runs.stream(
+                thread["thread_id"],
+                "eager",
+                input={"messages": [{"role": "user", "content": "How long is sick leave?"}]},
+                stream_mode=["updates", "custom"],
+            )
+            if part.event in ("updates", "custom")
+        ]
+
+
+@pytest.mark.slow
+def test_a_search_is_done_before_the_message_that_asks_for_it(server: tuple[str, Path]):
+    url, log = server
+    order = asyncio.run(_order(url))
+    assert order.index("tool_end") < order.index("model"), log.read_text()
+    assert order[-1] == "commit_answer"

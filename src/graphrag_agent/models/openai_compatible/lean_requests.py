@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
@@ -15,6 +15,8 @@ else:
 
 WALKED = ("messages", "tools")
 """What the SDK checks field by field: 100 ms of CPU for 550 messages. In `extra_body` it is sent as it is."""
+
+STAND_IN = HumanMessage("")
 
 LEFT_TO_THE_LIBRARY = (
     "response_format",
@@ -56,10 +58,30 @@ class LeanRequests(_Model):
         options = {**kwargs, "stream": True}
         if self._should_stream_usage(options.pop("stream_usage", None), **options):
             options["stream_options"] = {"include_usage": True}
-        return self._get_request_payload(messages, stop=stop, **options)
+        return self._payload(messages, stop, options)
 
     def _whole_payload(
         self, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
     ) -> dict[str, Any]:
-        payload = self._get_request_payload(messages, stop=stop, **kwargs)
+        payload = self._payload(messages, stop, kwargs)
         return {**payload, "stream": False} if payload.get("stream") else payload
+
+    def _payload(self, messages: list[BaseMessage], stop: list[str] | None, options: dict[str, Any]) -> dict[str, Any]:
+        """The library's payload, which never sees the plain messages: it walks an answer character by character."""
+        plain = {at: spoken for at, message in enumerate(messages) if (spoken := _spoken(message)) is not None}
+        shown = [STAND_IN if at in plain else message for at, message in enumerate(messages)]
+        payload = self._get_request_payload(shown, stop=stop, **options)
+        for at, spoken in plain.items():
+            payload["messages"][at] = spoken
+        return payload
+
+
+def _spoken(message: BaseMessage) -> dict[str, Any] | None:
+    """A message that is only what a user or the model said, as it goes over the wire."""
+    if not isinstance(message.content, str) or message.additional_kwargs or message.name is not None:
+        return None
+    if type(message) is HumanMessage:
+        return {"content": message.content, "role": "user"}
+    if type(message) is AIMessage and not message.tool_calls and not message.invalid_tool_calls:
+        return {"content": message.content, "role": "assistant"}
+    return None
