@@ -56,8 +56,9 @@ format: $(VENV)/.installed-dev  ## Format the code
 studio: $(VENV)/.installed-dev  ## Serve the graph for LangGraph Studio on loopback, without telemetry
 	set -a; [ ! -f .env ] || . ./.env; LANGGRAPH_CLI_NO_ANALYTICS=1 LANGSMITH_TRACING=false $(BIN)/langgraph dev --host 127.0.0.1 --no-browser
 
-bench: $(VENV)/.installed-dev  ## Measure retrieval on DATA=DIR (corpus.jsonl and queries.jsonl)
-	$(BIN)/python -m benchmarks.retrieval --data $(DATA)
+bench: $(VENV)/.installed-dev  ## Measure the agent loop; with DATA=DIR (corpus.jsonl, queries.jsonl) retrieval too
+	$(BIN)/python -m benchmarks.agent_loop
+	@[ -z "$(DATA)" ] || $(BIN)/python -m benchmarks.retrieval --data $(DATA)
 
 clean:  ## Remove what the targets made
 	rm -rf $(VENV) $(DEMO_KB) .langgraph_api .pytest_cache .mypy_cache .ruff_cache .hypothesis

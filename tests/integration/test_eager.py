@@ -173,7 +173,7 @@ async def test_a_model_that_fails_while_it_writes_cancels_what_it_started(caplog
         async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
             async for chunk in super()._astream(*args, **kwargs):
                 if chunk.message.chunk_position == "last" and chunk.message.content == "":
-                    raise ConnectionError("cut")
+                    raise RuntimeError("cut")
                 yield chunk
 
     knowledge = SlowKnowledge(5.0)

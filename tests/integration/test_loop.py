@@ -129,7 +129,8 @@ def test_a_slow_tool_is_stopped_and_the_quick_ones_result_is_kept():
 
 
 def test_a_model_that_fails_leaves_an_answer_made_of_the_evidence(caplog: pytest.LogCaptureFixture):
-    with ScriptedChatModel(search("sick leave"), ConnectionError("provider is down")) as model:
+    down = ConnectionError("provider is down")
+    with ScriptedChatModel(search("sick leave"), down, down) as model:
         out = build_rag_graph(model=model, knowledge=CannedKnowledge()).invoke(ASK)
     cited = id_of("All about sick leave.")
     assert out["outcome"]["ending"] == "model_error"

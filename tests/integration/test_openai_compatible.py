@@ -38,11 +38,12 @@ def test_a_turn_over_http(streaming: bool):
 
 
 def test_text_streams_while_it_is_written():
-    with FakeOpenAI(*STEPS) as server:
+    long = f"{'Ten days a year. ' * 40}[{CITED}]"
+    with FakeOpenAI(STEPS[0], long) as server:
         events = list(agent(server, CannedKnowledge()).stream("How long is sick leave?"))
     deltas = [event.text for event in events if isinstance(event, TextDelta)]
-    assert len(deltas) > 1
-    assert "".join(deltas) == f"Ten days [{CITED}]."
+    assert len(deltas) > 3
+    assert "".join(deltas) == long
 
 
 def test_a_provider_that_refuses_ends_the_turn_with_what_was_found(caplog: pytest.LogCaptureFixture):

@@ -10,7 +10,7 @@ from graphrag_agent.events import TextDelta, ThinkingDelta
 from graphrag_agent.models.factory import load_chat_model
 from graphrag_agent.testing import ScriptedChatModel, call
 from tests.canned import CannedKnowledge, id_of
-from tests.fake_openai import FakeOpenAI, HTTPFailure
+from tests.fake_openai import FakeOpenAI, HTTPFailure, RawStream, delta
 
 QUESTION = "How long is sick leave?"
 ASK = {"messages": [{"role": "user", "content": QUESTION}]}
@@ -126,3 +126,20 @@ def test_the_native_protocol_stays_where_tools_are_taken():
     with ScriptedChatModel(call("knowledge_search", query="sick leave"), ANSWER) as model:
         build_rag_graph(model=model, knowledge=CannedKnowledge()).invoke(ASK)
     assert [request.tools for request in model.requests] == [("knowledge_search",)] * 2
+
+
+def test_a_stream_that_is_cut_is_asked_for_once_more():
+    begun = RawStream([delta(role="assistant", content="Ten ")], is_cut=True)
+    with FakeOpenAI(begun, "Ten days.") as server:
+        agent = RagAgent(model=load_chat_model("openai:local", base_url=server.base_url), knowledge=CannedKnowledge())
+        answer = agent.ask(QUESTION)
+    assert (answer.text, answer.outcome["ending"], len(server.bodies)) == ("Ten days.", "answered", 2)
+
+
+def test_a_connection_that_breaks_twice_ends_the_turn_with_its_reason():
+    with ScriptedChatModel(ConnectionError("reset"), ConnectionError("reset")) as model:
+        out = build_rag_graph(model=model, knowledge=CannedKnowledge()).invoke(ASK)
+    assert (out["outcome"]["ending"], out["outcome"]["reason"]) == (
+        "model_error",
+        "the model failed (ConnectionError)",
+    )

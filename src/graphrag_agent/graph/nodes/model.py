@@ -25,6 +25,7 @@ from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.round import guard_rules
 from graphrag_agent.graph.running import run_call
 from graphrag_agent.graph.state import TurnState
+from graphrag_agent.models.broken_connections import is_broken_connection
 from graphrag_agent.models.openai_compatible import is_tools_rejection
 from graphrag_agent.models.text_tools.rescue import rescue_tool_calls
 from graphrag_agent.tools.registry import ToolRegistry
@@ -61,20 +62,25 @@ async def model(loop: Loop, state: TurnState, config: RunnableConfig) -> Command
 async def _call(
     request: Request, history: Sequence[BaseMessage], rules: GuardRules, spent: Spent, config: RunnableConfig
 ) -> AIMessage:
-    """The model's message; a provider that takes no tools is asked again, with calls as text."""
+    """The model's message. Asked once more where the connection broke, or, with calls as text, no tools were taken."""
     protocol, loop = request.protocol, request.loop
     tools = _offered(request, rules)
     told = [*rules.closed_families.values(), describe_left(spent, request.limits, now=time.time())]
     prompt = build_prompt(protocol, history, rules.turn, request.limits, advice=told if rules.turn else ())
     try:
-        message = cast(AIMessage, await loop.bound_to(tools, protocol).ainvoke(prompt, config))
+        message = await loop.bound_to(tools, protocol).ainvoke(prompt, config)
     except Exception as error:
-        if protocol != "native" or not tools or not is_tools_rejection(error):
+        if is_broken_connection(error):
+            logger.info("the connection to the model broke (%s); asking once more", type(error).__name__)
+        elif protocol == "native" and tools and is_tools_rejection(error):
+            logger.info("the provider takes no tools (%s); calls are text from now on", type(error).__name__)
+            loop.remember_rejection()
+            protocol = "text"
+        else:
             raise
-        logger.info("the provider takes no tools (%s); calls are written as text from now on", type(error).__name__)
-        loop.remember_rejection()
-        message = cast(AIMessage, await loop.bound_to(tools, "text").ainvoke(prompt, config))
-    return rescue_tool_calls(message, tuple(tools)) if tools else message
+        message = await loop.bound_to(tools, protocol).ainvoke(prompt, config)
+    answer = cast(AIMessage, message)
+    return rescue_tool_calls(answer, tuple(tools)) if tools else answer
 
 
 def _offered(request: Request, rules: GuardRules) -> ToolRegistry:
