@@ -1,9 +1,13 @@
-"""For all tests: no network but loopback, no keys, no settings of the machine's, JSON-like values in checkpoints."""
+"""For all tests: no network but loopback, no keys, no settings of the machine's, JSON-like values in checkpoints.
+
+With BLOCKBUSTER=1 in the environment every blocking call below our code that is made on an event loop raises.
+"""
 
 import os
 from collections.abc import Iterator
 
 import pytest
+from blockbuster import blockbuster_ctx
 
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"  # read when langgraph is imported
 PREFIXES = ("GRAPHRAG_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "CO_API_")
@@ -15,3 +19,10 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in [name for name in os.environ if name.startswith(PREFIXES)]:
         monkeypatch.delenv(name)
     yield
+
+
+@pytest.fixture(autouse=os.environ.get("BLOCKBUSTER") == "1")
+def watched() -> Iterator[None]:
+    """Every blocking call below our code raises, if it is made on an event loop."""
+    with blockbuster_ctx("graphrag_agent"):
+        yield

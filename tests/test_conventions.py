@@ -19,7 +19,7 @@ MODULES = {
 }
 
 LAYERS = (
-    {"documents", "errors", "identity", "sync_edge", "token_estimate"},
+    {"documents", "errors", "identity", "sync_edge", "token_estimate", "prompt_files"},
     {"citations"},
     {"settings", "events", "context"},
     {"retrieval", "models", "persistence", "testing"},

@@ -1,11 +1,10 @@
 """No node, tool or store blocks the event loop."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from blockbuster import BlockingError, blockbuster_ctx
+from blockbuster import BlockingError
 from langchain_core.tools import tool
 
 from graphrag_agent import KnowledgeBase, RagAgent, ToolSpec, acting_as
@@ -13,13 +12,6 @@ from graphrag_agent.identity import Principal
 from graphrag_agent.persistence.checkpointers import open_checkpointer
 from graphrag_agent.testing import ScriptedChatModel, call
 from tests.hashing_embeddings import HashingEmbeddings
-
-
-@pytest.fixture
-def watched() -> Iterator[None]:
-    """Every blocking call below our code raises, if it is made on the event loop."""
-    with blockbuster_ctx("graphrag_agent"):
-        yield
 
 
 async def test_the_watch_sees_a_blocking_call(watched: None):

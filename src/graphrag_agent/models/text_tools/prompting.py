@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
-from string import Template
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from graphrag_agent.prompt_files import PromptFiles
+
+_render = PromptFiles(__package__).render
 Content = str | list[str | dict[Any, Any]]
 
 BEGAN_EARLIER = "(The conversation began earlier.)"
@@ -111,12 +111,3 @@ def _joined(first: Content, second: Content) -> Content:
         return f"{first}\n\n{second}"
     parts = [[part] if isinstance(part, str) else part for part in (first, second)]
     return [*parts[0], *parts[1]]
-
-
-@cache
-def _template(name: str) -> Template:
-    return Template(files(__package__).joinpath(f"{name}.md").read_text(encoding="utf-8"))
-
-
-def _render(name: str, **values: str) -> str:
-    return _template(name).substitute(values).strip()
