@@ -12,6 +12,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from graphrag_agent.errors import MissingExtraError
 
+ROWS_AT_ONCE = 4
+"""The saver reads a thread's checkpoints back to the last full copy of its messages. aiosqlite's 64 rows at once would
+bring older copies along, each as large as the thread."""
+
 
 @asynccontextmanager
 async def open_checkpointer(kind: Literal["memory", "sqlite"], path: Path) -> AsyncIterator[BaseCheckpointSaver[Any]]:
@@ -23,10 +27,12 @@ async def open_checkpointer(kind: Literal["memory", "sqlite"], path: Path) -> As
         yield InMemorySaver()
         return
     try:
+        import aiosqlite
         from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     except ImportError:
         raise MissingExtraError("the checkpointer 'sqlite'", "sqlite") from None
-    async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
+    async with aiosqlite.connect(path, iter_chunk_size=ROWS_AT_ONCE) as connection:
+        saver = AsyncSqliteSaver(connection)
         await saver.setup()
         # WAL (set by the saver) and NORMAL survive a killed process; 27 fsyncs a turn become 0.3 (DESIGN 8)
         await saver.conn.execute("PRAGMA synchronous=NORMAL")
