@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,9 @@ from graphrag_agent.retrieval.scope import Scope
 
 SEARCH_FAMILY = "search"
 """Tools that look for evidence: their calls are compared by words, and stop when nothing new is found."""
+
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""What OpenAI and Anthropic take as the name of a function."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,10 @@ class ToolSpec:
     """Makes the tool that runs for a scope; `tool` is then only its face. What it makes is kept for that scope."""
 
     def __post_init__(self) -> None:
+        if not TOOL_NAME.fullmatch(self.name):
+            raise SettingsError(
+                f"tool name {self.name!r}: providers take at most 64 letters, digits, '_' and '-'; rename the tool"
+            )
         if self.timeout_seconds <= 0:
             raise SettingsError(f"tool {self.name!r}: timeout_seconds={self.timeout_seconds!r} must be above 0")
 
