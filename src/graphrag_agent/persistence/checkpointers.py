@@ -11,6 +11,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graphrag_agent.errors import MissingExtraError
+from graphrag_agent.persistence.kept_snapshots import build_serializer
 
 ROWS_AT_ONCE = 4
 """The saver reads a thread's checkpoints back to the last full copy of its messages. aiosqlite's 64 rows at once would
@@ -32,7 +33,7 @@ async def open_checkpointer(kind: Literal["memory", "sqlite"], path: Path) -> As
     except ImportError:
         raise MissingExtraError("the checkpointer 'sqlite'", "sqlite") from None
     async with aiosqlite.connect(path, iter_chunk_size=ROWS_AT_ONCE) as connection:
-        saver = AsyncSqliteSaver(connection)
+        saver = AsyncSqliteSaver(connection, serde=build_serializer())
         await saver.setup()
         # WAL (set by the saver) and NORMAL survive a killed process; 27 fsyncs a turn become 0.3 (DESIGN 8)
         await saver.conn.execute("PRAGMA synchronous=NORMAL")
