@@ -164,12 +164,13 @@ def test_the_model_is_told_what_is_left_in_each_round():
 def test_passages_beyond_the_token_budget_are_left_out_whole():
     knowledge = CannedKnowledge(lambda query: [f"{query} {n} " + "word " * 100 for n in range(5)])
     context = AgentContext(max_evidence_tokens=600)
-    _, model = run(search("a"), search("b"), search("c"), "Done.", knowledge=knowledge, context=context)
+    out, model = run(search("a"), search("b"), search("c"), "Done.", knowledge=knowledge, context=context)
     first, second = model.requests[1].messages[-1].text, model.requests[2].messages[-1].text
     assert first.count("<evidence") == 1
     assert "4 of 5 passages were left out" in first
     assert second.count("<evidence") == 1
     assert model.requests[3].tools == (), "nothing more fits, so searching is closed"
+    assert out["outcome"]["ending"] == "answered"
 
 
 def test_a_huge_result_is_cut_and_says_so():

@@ -86,6 +86,25 @@ def test_a_provider_that_takes_no_tools_is_asked_again_with_calls_as_text():
     assert first.outcome["ending"] == "answered"
 
 
+def test_a_clients_schema_that_is_refused_changes_nothing_for_others():
+    refusal = HTTPFailure(400, "This model does not support tools")
+    panel = {"name": "open_panel", "parameters": {"type": "object", "properties": {}}}
+    with FakeOpenAI(refusal, ANSWER, ANSWER) as server:
+        model = load_chat_model("openai:local", base_url=server.base_url, max_retries=0)
+        agent = RagAgent(model=model, knowledge=CannedKnowledge())
+        agent.ask(QUESTION, context={"client_tools": [panel]})
+        agent.ask(QUESTION)
+    assert ["tools" in body for body in server.bodies] == [True, False, True]
+
+
+def test_a_schema_that_the_provider_refuses_is_no_refusal_of_tools():
+    bad = HTTPFailure(400, "Invalid schema for function 'open_panel': 'x' is not valid under any of the given schemas")
+    with FakeOpenAI(bad, bad) as server:
+        model = load_chat_model("openai:local", base_url=server.base_url, max_retries=0)
+        answer = RagAgent(model=model, knowledge=CannedKnowledge()).ask(QUESTION)
+    assert (answer.outcome["ending"], len(server.bodies)) == ("model_error", 1)
+
+
 def test_thoughts_are_events_and_not_part_of_the_thread():
     thinking = {"role": "assistant", "content": "Ten days.", "reasoning_content": "Let me think."}
     with FakeOpenAI(thinking) as server:

@@ -35,7 +35,7 @@ def draw(loop: Loop) -> Diagram:
         )
 
     add(start_turn, "model", "retrieve_once", does="Clears the last turn's leavings, picks the tool protocol")
-    add(retrieve_once, "model", does="One search with the user's words, for models without tools")
+    add(retrieve_once, "model", does="One search with the user's words, where that was asked for")
     add(model, "dedupe_guard", "commit_answer", STOP, does="One model call")
     add(dedupe_guard, "tool_dispatch", "await_client_tools", "model", STOP, does="One verdict for each tool call")
     add(tool_dispatch, "model", STOP, does="Runs tool calls; errors become messages")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from langchain_core.messages import BaseMessage
 
+from graphrag_agent.context import Budget
 from graphrag_agent.graph.loop import Request
 from graphrag_agent.graph.policy.budget import Spent, family_calls_left
 from graphrag_agent.graph.policy.guard import GuardRules
@@ -20,22 +21,23 @@ PASSAGE_TOKENS = 200
 def guard_rules(request: Request, turn: Sequence[BaseMessage], ledger: Mapping[str, str], spent: Spent) -> GuardRules:
     """The rules for the calls of this round."""
     limits = request.limits
+    fruitless = fruitless_rounds(turn, request.tools)
     return GuardRules(
         tools=request.tools,
         turn=turn,
         ledger=ledger,
         calls_left=limits.max_tool_calls - spent.run,
         family_calls_left=family_calls_left(spent, limits),
-        closed_families=closed_families(request, turn),
+        closed_families=_closed_families(fruitless, turn, limits),
+        is_stalled=fruitless >= limits.stall_limit,
         scope_key=request.scope_key,
     )
 
 
-def closed_families(request: Request, turn: Sequence[BaseMessage]) -> dict[str, str]:
+def _closed_families(fruitless: int, turn: Sequence[BaseMessage], limits: Budget) -> dict[str, str]:
     """Families of tools that may not be called any more, and why: DESIGN 4.3."""
-    limits = request.limits
-    if (rounds := fruitless_rounds(turn, request.tools)) >= limits.stall_limit:
-        why = f"The last {rounds} rounds of searches found nothing new, so searching is closed."
+    if fruitless >= limits.stall_limit:
+        why = f"The last {fruitless} rounds of searches found nothing new, so searching is closed."
     elif turn and limits.max_evidence_tokens - tokens_shown(turn) < PASSAGE_TOKENS:
         why = "The tokens for evidence are spent, so searching is closed."
     else:

@@ -74,7 +74,8 @@ async def _call(
             logger.info("the connection to the model broke (%s); asking once more", type(error).__name__)
         elif protocol == "native" and tools and is_tools_rejection(error):
             logger.info("the provider takes no tools (%s); calls are text from now on", type(error).__name__)
-            loop.remember_rejection()
+            if not request.context.client_tools:  # a client's schema must not decide for everybody
+                loop.remember_rejection()
             protocol = "text"
         else:
             raise
@@ -146,6 +147,6 @@ def _next(message: AIMessage, spent: Spent, rules: GuardRules, eager: EagerStart
         return Command(update=update, goto="commit_answer")
     if not message.text.strip():
         return Command(update=update, goto=STOP)
-    if rules.closed_families:
+    if rules.is_stalled:
         update["ending"] = "no_new_evidence"
     return Command(update=update, goto="commit_answer")

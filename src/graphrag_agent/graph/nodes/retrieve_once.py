@@ -1,4 +1,4 @@
-"""One search with the user's words, for a model that can't call tools."""
+"""One search with the user's words, before the model speaks."""
 
 from __future__ import annotations
 

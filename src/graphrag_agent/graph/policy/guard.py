@@ -51,6 +51,8 @@ class GuardRules:
     """For the families that have a cap."""
     closed_families: Mapping[str, str] = field(default_factory=dict)
     """Family -> why no call of it may run any more."""
+    is_stalled: bool = False
+    """The last rounds of searches found nothing new."""
     scope_key: str = ""
     """The same words under another scope are another call."""
 
