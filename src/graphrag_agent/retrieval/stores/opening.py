@@ -9,19 +9,20 @@ from typing import cast
 
 from graphrag_agent.errors import MissingExtraError, SettingsError
 from graphrag_agent.retrieval.stores.port import ChunkStore
+from graphrag_agent.retrieval.stores.sharing import share_store
 
 MEMORY = ":memory:"
 _PACKAGE = "graphrag_agent.retrieval.stores"
 
 
 def open_store(location: str | Path) -> ChunkStore:
-    """The store at ":memory:" or in a folder, which is made if need be."""
+    """The store at ":memory:" or in a folder, which is made if need be and shared within the process."""
     if str(location) == MEMORY:
         return cast(ChunkStore, import_module(f"{_PACKAGE}.memory").MemoryStore())
     folder = checked_folder(location)
     if find_spec("qdrant_edge") is None or find_spec("portalocker") is None:
         raise MissingExtraError(f"a knowledge base in a folder ({str(folder)!r})", "local")
-    return cast(ChunkStore, import_module(f"{_PACKAGE}.edge").EdgeStore(folder))
+    return cast(ChunkStore, share_store(folder, import_module(f"{_PACKAGE}.edge").EdgeStore))
 
 
 def checked_folder(location: str | Path) -> Path:

@@ -96,3 +96,17 @@ async def test_a_very_long_query_is_cut_and_says_so(store: MemoryStore) -> None:
 async def test_bad_options_are_refused(store: MemoryStore, top_k: int, legs: list[str] | None) -> None:
     with pytest.raises(SettingsError, match=r"top_k=0|legs="):
         await search(store, None, "gate", SCOPE, top_k, legs)
+
+
+async def test_copies_make_room_for_the_next_hits_and_the_trace_names_them(store: MemoryStore) -> None:
+    for name in ("copy", "twin"):
+        text = f" {TEXTS['pump'].upper()}"
+        chunk = Chunk(name, "d2", "acme", "c", (), f"{name}.md", "md", "", "", None, 0, text, 0, len(text))
+        await store.write_chunks([ChunkRecord(chunk, count_terms(text), None)])
+    result = await search(store, None, "the pump hums loudly", SCOPE, 2)
+    assert len({hit.chunk.text.strip().lower() for hit in result.hits}) == 2
+    dropped = result.trace["dropped"]
+    assert len(dropped) == 2
+    assert {item["duplicate_of"] for item in dropped} == {result.hits[0].chunk.id}
+    assert {item["chunk"] for item in dropped} | {result.hits[0].chunk.id} == {"pump", "copy", "twin"}
+    assert all(item["source"] == f"{item['chunk']}.md" for item in dropped)
