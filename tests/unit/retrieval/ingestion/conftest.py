@@ -1,3 +1,5 @@
+import io
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,3 +44,29 @@ def pdf_bytes() -> Callable[..., bytes]:
         return body + f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{trailer}".encode()
 
     return build
+
+
+@pytest.fixture
+def docx_bytes() -> Callable[[str], bytes]:
+    """Builds a Word document from the XML of its body; the prefix is `w`."""
+
+    def build(body: str) -> bytes:
+        space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+        level = '<w:pPr><w:outlineLvl w:val="0"/></w:pPr>'
+        style = f'<w:style w:type="paragraph" w:styleId="Heading1"><w:name w:val="heading 1"/>{level}</w:style>'
+        parts = {
+            "word/document.xml": f"<w:document {space}><w:body>{body}</w:body></w:document>",
+            "word/styles.xml": f"<w:styles {space}>{style}</w:styles>",
+        }
+        return archive(parts)
+
+    return build
+
+
+def archive(parts: dict[str, str]) -> bytes:
+    """A zip archive with these files."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as opened:
+        for name, content in parts.items():
+            opened.writestr(name, content)
+    return out.getvalue()

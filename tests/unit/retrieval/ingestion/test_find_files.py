@@ -14,7 +14,7 @@ def names(found: list[Path], root: Path) -> list[str]:
 
 
 def test_folders_give_supported_visible_files_in_order(write: Write, tmp_path: Path) -> None:
-    for name in ["b.md", "a/z.TXT", "a/slides.pptx", ".hidden.md", ".git/x.md", "c.csv"]:
+    for name in ["b.md", "a/z.TXT", "a/slides.ppt", ".hidden.md", ".git/x.md", "c.csv"]:
         write(name, "x")
     assert names(find_files([tmp_path]), tmp_path) == ["a/z.TXT", "b.md", "c.csv"]
 

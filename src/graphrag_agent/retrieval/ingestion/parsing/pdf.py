@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import io
 import logging
-import re
 from typing import TYPE_CHECKING
 
 from graphrag_agent.errors import ParseError
 from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument, Section
+from graphrag_agent.retrieval.ingestion.parsing.titles import chosen_title
 
 if TYPE_CHECKING:
     from pypdf import PdfReader
 
 PAGE_SEPARATOR = "\n\n"
-_TOOL_TITLE = re.compile(
-    r"\(?(?:untitled|anonymous|unspecified|document\d*|powerpoint presentation|microsoft \w+ - .*)\)?"
-    r"|.*\.(?:docx?|pptx?|xlsx?|indd|tex|dvi|pdf|qxd|rtf|odt)",
-    re.IGNORECASE,
-)
-"""Titles that programs make up; the file's name says more."""
 _SILENT = logging.NullHandler()
 
 
@@ -42,7 +36,7 @@ def parse_pdf(data: bytes, title: str) -> ParsedDocument:
             sections.append(Section(position, position + len(page), page=number))
         position += len(page) + len(PAGE_SEPARATOR)
     return ParsedDocument(
-        text=PAGE_SEPARATOR.join(pages), title=_own_title(reader) or title, source_type="pdf", sections=tuple(sections)
+        text=PAGE_SEPARATOR.join(pages), title=_own_title(reader, title), source_type="pdf", sections=tuple(sections)
     )
 
 
@@ -54,12 +48,11 @@ def _page_text(reader: PdfReader, number: int) -> str:
         raise ParseError(f"page {number} can't be read ({reason}); export the PDF anew") from error
 
 
-def _own_title(reader: PdfReader) -> str:
+def _own_title(reader: PdfReader, title: str) -> str:
     try:
-        named = _storable((reader.metadata.title if reader.metadata else None) or "")
+        return chosen_title(_storable((reader.metadata.title if reader.metadata else None) or ""), title)
     except Exception:  # damaged metadata must not cost the text
-        return ""
-    return "" if _TOOL_TITLE.fullmatch(named) or len(named) > 200 else " ".join(named.split())
+        return title
 
 
 def _storable(text: str) -> str:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 from graphrag_agent.errors import ParseError
 from graphrag_agent.retrieval.ingestion.parsing.html import parse_html
+from graphrag_agent.retrieval.ingestion.parsing.json_records import parse_json, parse_json_lines
+from graphrag_agent.retrieval.ingestion.parsing.mail import parse_mail
 from graphrag_agent.retrieval.ingestion.parsing.markdown import parse_markdown
+from graphrag_agent.retrieval.ingestion.parsing.office import office_parser
 from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument
 from graphrag_agent.retrieval.ingestion.parsing.pdf import parse_pdf
 from graphrag_agent.retrieval.ingestion.parsing.plain_text import parse_plain_text
@@ -18,13 +21,22 @@ Parser = Callable[[bytes, str], ParsedDocument]
 
 PARSERS: Mapping[str, Parser] = {
     ".csv": parse_table,
+    ".docx": office_parser(".docx"),
+    ".eml": parse_mail,
+    ".epub": office_parser(".epub"),
     ".htm": parse_html,
     ".html": parse_html,
+    ".json": parse_json,
+    ".jsonl": parse_json_lines,
     ".markdown": parse_markdown,
     ".md": parse_markdown,
+    ".odt": office_parser(".odt"),
     ".pdf": parse_pdf,
+    ".pptx": office_parser(".pptx"),
+    ".rtf": office_parser(".rtf"),
     ".tsv": parse_table,
     ".txt": parse_plain_text,
+    ".xlsx": office_parser(".xlsx"),
 }
 
 SUPPORTED_SUFFIXES = frozenset(PARSERS)

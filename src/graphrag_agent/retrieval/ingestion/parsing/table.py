@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from graphrag_agent.retrieval.ingestion.parsing.decoding import decode_text
@@ -26,22 +26,25 @@ Row = list[str]
 
 def parse_table(data: bytes, title: str) -> ParsedDocument:
     """The rows as lines (offsets refer to those); empty cells are left out, line ends inside cells become blanks."""
-    rows = _read_rows(decode_text(data))
-    header_at = _find_header(rows)
-    columns = _column_names(rows, header_at)
-    lines = [CELL_SEPARATOR.join(cell for cell in row if cell) for row in rows[: header_at or 0]]
-    lines += [_render_row(row, columns) for row in rows[0 if header_at is None else header_at + 1 :]]
-    text = "\n".join(lines)
+    text = "\n".join(table_lines(_read_rows(decode_text(data))))
     return ParsedDocument(text=text, title=title, source_type="csv", sections=(Section(0, len(text), kind="table"),))
 
 
-def _read_rows(text: str) -> list[Row]:
+def table_lines(cells: Iterable[Sequence[str]]) -> list[str]:
+    """One line a row, each cell with the name of its column, if a header is found; blank rows are left out."""
+    flattened = (_trimmed([" ".join(cell.split()) for cell in row]) for row in cells)
+    rows = [row for row in flattened if row]
+    header_at = _find_header(rows)
+    columns = _column_names(rows, header_at)
+    lines = [CELL_SEPARATOR.join(cell for cell in row if cell) for row in rows[: header_at or 0]]
+    return lines + [_render_row(row, columns) for row in rows[0 if header_at is None else header_at + 1 :]]
+
+
+def _read_rows(text: str) -> Iterator[Row]:
     declared = _DELIMITER_LINE.match(text)
     if declared:
         text = text[declared.end() :]
-    delimiter = declared.group(1) if declared else _sniff_delimiter(text)
-    flattened = (_trimmed([" ".join(cell.split()) for cell in row]) for row in _reader(text, delimiter))
-    return [row for row in flattened if row]
+    return _reader(text, declared.group(1) if declared else _sniff_delimiter(text))
 
 
 def _trimmed(row: Row) -> Row:

@@ -1,0 +1,226 @@
+"""The program of the worker process: reads documents of the office kind and answers with their text.
+
+`worker.py` starts it as a script of its own, so that it loads nothing of this package and whatever a hostile file does
+ends with this process. A request is a line of JSON (`suffix`, `size`) and the file's bytes; the answer is one line of
+JSON, either {"error": reason} or {"title": ..., "pages": [...]}, pages being the parts of the file: slides, sheets, or
+the whole text. The process ends with its input.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import secrets
+import sys
+import zipfile
+from typing import Any, BinaryIO
+
+MAX_MEMORY_BYTES = 1_000_000_000
+MAX_UNPACKED_BYTES = 500_000_000
+MAX_ANSWER_BYTES = 64_000_000
+"""About twenty thousand pages; what is larger would only move the trouble to the reader."""
+
+_OPEN_XML = "application/vnd.openxmlformats-officedocument."
+MIME_TYPES = {
+    ".docx": _OPEN_XML + "wordprocessingml.document",
+    ".pptx": _OPEN_XML + "presentationml.presentation",
+    ".xlsx": _OPEN_XML + "spreadsheetml.sheet",
+    ".odt": "application/vnd.oasis.opendocument.text",
+    ".epub": "application/epub+zip",
+    ".rtf": "application/rtf",
+}
+_MARKS = {
+    ".docx": ("word/document.xml",),
+    ".pptx": ("ppt/presentation.xml",),
+    ".xlsx": ("xl/workbook.xml", "xl/workbook.bin"),
+    ".odt": ("content.xml",),
+    ".epub": ("META-INF/container.xml",),
+}
+"""A file inside the archive that tells the format, whatever the suffix says."""
+_OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ENCRYPTED_OFFICE = "EncryptedPackage".encode("utf-16-le")
+_ENCRYPTED_BIT = 0x1
+_LARGEST_PART = 100_000_000
+"""kreuzberg refuses larger ones."""
+_REFERENCES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
+_STAND_INS = {name: chr(0x10FFF0 + at) for at, name in enumerate(_REFERENCES)}
+"""Private characters that stand for what kreuzberg 4.10 drops from Word documents: AT&amp;T would become ATT."""
+_TEXT_WITH_REFERENCE = re.compile(rb">[^<>]*&[^<]*")
+_REFERENCE = re.compile(r"&(?:#(\d{1,7})|#x([0-9a-fA-F]{1,6})|\w+);")
+_NOTES = "\n\nNotes:\n\n"
+
+
+class RefusedError(Exception):
+    """The file can't be read, for a reason and a remedy in words."""
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests until there are no more."""
+    while line := requests.readline():
+        request = json.loads(line)
+        answers.write(_answer(request["suffix"], requests.read(request["size"])) + b"\n")
+        answers.flush()
+
+
+def _answer(suffix: str, data: bytes) -> bytes:
+    try:
+        answer = json.dumps(extract(suffix, data)).encode()
+        if len(answer) > MAX_ANSWER_BYTES:
+            raise RefusedError("unpacks to too much text; split it into smaller files")
+    except RefusedError as error:
+        answer = json.dumps({"error": str(error)}).encode()
+    except MemoryError:
+        answer = json.dumps({"error": "needs more than 1 GB of memory; split it into smaller files"}).encode()
+    except Exception as error:  # a damaged file can raise anything
+        reason = str(error).removeprefix(f"{type(error).__name__}: ")[:160]
+        is_bomb = "security limit" in reason.lower()
+        text = "unpacks to too much" if is_bomb else f"damaged or not a {suffix[1:]} file"
+        remedy = "split it into smaller files" if is_bomb else "open it and save it anew"
+        answer = json.dumps({"error": f"{text} ({reason}); {remedy}"}).encode()
+    return answer
+
+
+def extract(suffix: str, data: bytes) -> dict[str, Any]:
+    """The title in the file's metadata and its pages. Raises RefusedError, or whatever the parser raises."""
+    _refuse_unreadable(suffix, data)
+    if suffix == ".xlsx":
+        return _sheets(data)
+    return _slides(data) if suffix == ".pptx" else _whole(suffix, data)
+
+
+def _refuse_unreadable(suffix: str, data: bytes) -> None:
+    if not data:
+        raise RefusedError("an empty file; add text or leave it out")
+    if data.startswith(_OLD_OFFICE):
+        if _ENCRYPTED_OFFICE in data:
+            raise RefusedError("protected by a password; save a copy without one")
+        raise RefusedError(f"an Office file of the old kind; save it as {suffix}")
+    if suffix != ".rtf":
+        _refuse_archive(suffix, data)
+    elif not data.lstrip().startswith(b"{\\rtf"):
+        raise RefusedError("not an rtf file; give it the suffix of what it is")
+
+
+def _refuse_archive(suffix: str, data: bytes) -> None:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        files = archive.infolist()
+        manifest = b""
+        if suffix == ".odt" and "META-INF/manifest.xml" in archive.namelist():
+            with archive.open("META-INF/manifest.xml") as opened:
+                manifest = opened.read(1_000_000)
+    if sum(file.file_size for file in files) > MAX_UNPACKED_BYTES:
+        raise RefusedError("unpacks to more than 500 MB; split it into smaller files")
+    if b"encryption-data" in manifest or any(file.flag_bits & _ENCRYPTED_BIT for file in files):
+        raise RefusedError("protected by a password; save a copy without one")
+    names = {file.filename for file in files}
+    if names.isdisjoint(_MARKS[suffix]):
+        others = [other for other, marks in _MARKS.items() if not names.isdisjoint(marks)]
+        if others:
+            raise RefusedError(f"a {others[0][1:]} file, not {suffix[1:]}; give it the suffix {others[0]}")
+
+
+def _read(suffix: str, data: bytes, *, text_format: str = "markdown", mark: str | None = None) -> Any:
+    from kreuzberg import ExtractionConfig, PageConfig, extract_bytes_sync
+
+    # without the cache: it would leave copies of private documents in a folder that no scope guards
+    pages = PageConfig(insert_page_markers=True, marker_format=f"\n{mark}{{page_num}}\n") if mark else None
+    config = ExtractionConfig(output_format=text_format, use_cache=False, pages=pages)
+    return extract_bytes_sync(data, MIME_TYPES[suffix], config=config)
+
+
+def _title(found: Any) -> str:
+    return str(found.metadata.get("title") or "")
+
+
+def _whole(suffix: str, data: bytes) -> dict[str, Any]:
+    found = _read(suffix, _with_stand_ins(data) if suffix == ".docx" else data)
+    return {"title": _restored(_title(found)), "pages": [{"text": _restored(found.content)}]}
+
+
+def _with_stand_ins(data: bytes) -> bytes:
+    """The Word document with stand-ins for the references in its text."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(out, "w") as rewritten:
+        for part in archive.infolist():
+            if not part.filename.endswith(".xml"):
+                if part.filename.endswith(".rels"):
+                    rewritten.writestr(part.filename, archive.read(part))
+                continue  # pictures and fonts have no text
+            if part.file_size > _LARGEST_PART:
+                return data
+            rewritten.writestr(part.filename, _TEXT_WITH_REFERENCE.sub(_stand_in_text, archive.read(part)))
+    return out.getvalue()
+
+
+def _stand_in_text(found: re.Match[bytes]) -> bytes:
+    try:
+        return _REFERENCE.sub(_stand_in, found.group().decode()).encode()
+    except UnicodeDecodeError:  # not UTF-8; better without its references than not at all
+        return found.group()
+
+
+def _stand_in(reference: re.Match[str]) -> str:
+    decimal, hexadecimal = reference.groups()
+    if not decimal and not hexadecimal:
+        return _STAND_INS.get(reference.group(), reference.group())
+    code = int(decimal) if decimal else int(hexadecimal, 16)
+    for name, character in _REFERENCES.items():
+        if code == ord(character):
+            return _STAND_INS[name]
+    return chr(code) if 0x20 <= code < 0xD800 or 0xE000 <= code <= 0x10FFFF else " "
+
+
+def _restored(text: str) -> str:
+    for name, character in _STAND_INS.items():
+        text = text.replace(character, _REFERENCES[name])
+    return text
+
+
+def _slides(data: bytes) -> dict[str, Any]:
+    mark = f"slide-{secrets.token_hex(8)}-"  # nothing that a file could hold
+    found = _read(".pptx", data, mark=mark)
+    # the Markdown lacks the speaker's notes, the plain text has them
+    plain = _split_slides(_read(".pptx", data, text_format="plain", mark=mark).content, mark)
+    pages = []
+    for number, text in _split_slides(found.content, mark).items():
+        notes = plain.get(number, "").rpartition(_NOTES)[2] if _NOTES in plain.get(number, "") else ""
+        pages.append({"number": number, "text": text, "notes": "" if notes.strip() in text else notes.strip()})
+    return {"title": _title(found), "pages": pages}
+
+
+def _split_slides(content: str, mark: str) -> dict[int, str]:
+    parts = re.split(re.escape(mark) + r"(\d+)", content)
+    return {int(number): text.strip() for number, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def _sheets(data: bytes) -> dict[str, Any]:
+    found = _read(".xlsx", data)
+    names = found.metadata.get("sheet_names") or []
+    pages = []
+    for table in found.tables:
+        name = names[table.page_number - 1] if table.page_number <= len(names) else ""
+        pages.append({"number": table.page_number, "name": name, "rows": table.cells})
+    return {"title": _title(found), "pages": pages}
+
+
+def _limit_memory() -> None:
+    try:
+        import resource
+    except ImportError:  # no such limit on Windows; the time limit holds
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def main() -> None:
+    """Serve over standard input and output, which native code then no longer writes to."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    _limit_memory()
+    serve(sys.stdin.buffer, answers)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Word, PowerPoint, Excel, RTF, OpenDocument text and EPUB, read by kreuzberg in a process of its own.
+
+Slides and sheets are pages. A sheet's rows are lines of "column: value"; all else is Markdown text, and offsets refer
+to that.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from graphrag_agent.errors import ParseError
+from graphrag_agent.retrieval.ingestion.parsing.markdown import outline
+from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument, Section
+from graphrag_agent.retrieval.ingestion.parsing.table import table_lines
+from graphrag_agent.retrieval.ingestion.parsing.titles import chosen_title
+from graphrag_agent.retrieval.ingestion.parsing.worker import Extractor, extract_apart
+
+PAGE_SEPARATOR = "\n\n"
+_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\((?:[^()\\\s]|\\.|\([^()\s]*\))*(?:\s+\"[^\"\n]*\")?\)")
+_ESCAPE = re.compile(r"(?<=[^\n\\])\\([!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{}~])")
+"""Not at a line's start, where it keeps text from being structure, nor before the bar of a table."""
+_INVISIBLE = re.compile("[\0\ufeff\u00ad]")
+_BLANK_LINES = re.compile(r"\n[ \t]*\n\s*\n")
+_MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d) 00:00:00")
+
+
+class _Page(NamedTuple):
+    """Text of a page and its sections, with offsets in the page."""
+
+    text: str
+    sections: tuple[Section, ...]
+    opening_heading: str = ""
+    """The first heading, if nothing comes before it."""
+
+
+def office_parser(suffix: str, extract: Extractor = extract_apart) -> Callable[[bytes, str], ParsedDocument]:
+    """A parser of files with that suffix; `source_type` is the suffix without its dot."""
+    read_page = _sheet if suffix == ".xlsx" else _prose
+
+    def parse(data: bytes, title: str) -> ParsedDocument:
+        if importlib.util.find_spec("kreuzberg") is None:
+            raise ParseError(f"{suffix} needs an extra; run pip install 'graphrag-agent[docs]'")
+        answer = extract(suffix, data)
+        pages = [read_page(page) for page in answer["pages"]]
+        heading = pages[0].opening_heading if pages else ""
+        named = chosen_title(answer["title"], heading or title)
+        return _joined(pages, named, suffix.removeprefix("."))
+
+    return parse
+
+
+def _joined(pages: list[_Page], title: str, source_type: str) -> ParsedDocument:
+    sections: list[Section] = []
+    position = 0
+    for page in pages:
+        sections += [replace(s, start=s.start + position, end=s.end + position) for s in page.sections]
+        position += len(page.text) + len(PAGE_SEPARATOR)
+    text = PAGE_SEPARATOR.join(page.text for page in pages)
+    return ParsedDocument(text=text, title=title, source_type=source_type, sections=tuple(sections))
+
+
+def _prose(page: dict[str, Any]) -> _Page:
+    text = _readable(page["text"])
+    if page.get("notes"):
+        text = f"{text}{PAGE_SEPARATOR}Notes: {_readable(page['notes'])}".strip()
+    found = outline(text)
+    sections = tuple(replace(section, page=page.get("number")) for section in found.sections)
+    opens = bool(sections) and sections[0].kind == "heading"
+    return _Page(text, sections, sections[0].heading if opens else "")
+
+
+def _readable(markdown: str) -> str:
+    """Without addresses of links, and identifiers as they were written, not escaped."""
+    text = _LINK.sub(r"\1", _INVISIBLE.sub("", markdown).replace("\xa0", " "))
+    return _BLANK_LINES.sub("\n\n", _ESCAPE.sub(r"\1", text)).strip()
+
+
+def _sheet(page: dict[str, Any]) -> _Page:
+    rows = [[_MIDNIGHT.sub(r"\1", _INVISIBLE.sub("", cell)) for cell in row] for row in page["rows"]]
+    used = [place for place in range(max(map(len, rows), default=0)) if any(row[place:] and row[place] for row in rows)]
+    text = "\n".join(table_lines([[row[place] if place < len(row) else "" for place in used] for row in rows]))
+    name = " ".join(page["name"].split())
+    return _Page(text, (Section(0, len(text), name, page["number"], "table"),))
