@@ -68,3 +68,27 @@ def test_what_has_no_headers_is_no_mail(data: bytes) -> None:
 )
 def test_odd_headers_do_not_cost_the_mail(head: str) -> None:
     assert "body" in parse_mail(f"Subject: ok\n{head}\n\nbody".encode(), "Stem").text
+
+
+def test_endless_recipients_are_cut_short() -> None:
+    parsed = parse_mail(b"To: " + b"ana@example.com, " * 100_000 + b"\nSubject: x\n\nbody", "Stem")
+    assert len(parsed.text) < 2100 and parsed.text.endswith("…\n\nbody")
+
+
+def nested(depth: int) -> bytes:
+    opened = b"".join(b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (at, at) for at in range(depth))
+    return b"Subject: x\n" + opened
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [(nested(3000), "nested too deep; save its text"), (b"Subject: x\n" + b"\n--" * 20_001, "too many parts; save")],
+)
+def test_mail_bombs_are_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(ParseError, match=reason):
+        parse_mail(data, "Stem")
+
+
+def test_encoded_words_across_lines_are_joined() -> None:
+    head = "Subject: =?utf-8?b?0J/RgNC4?=\n =?koi8-r?q?=D7=C5=D4?= all\n\nx"
+    assert parse_mail(head.encode(), "Stem").title == "Привет all"
