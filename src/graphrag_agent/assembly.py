@@ -21,6 +21,7 @@ from graphrag_agent.graph.state import TurnInput, TurnOutput, TurnState
 from graphrag_agent.models.factory import load_chat_model
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
 from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.retrieval.search.rerank import resolve_reranker
 from graphrag_agent.retrieval.search.result import SearchResult
 from graphrag_agent.settings import Settings
 from graphrag_agent.tools.knowledge_search import Searchable, build_knowledge_search
@@ -71,7 +72,8 @@ def budget_from(settings: Settings) -> Budget:
 
 def open_knowledge_base(settings: Settings) -> KnowledgeBase:
     """The knowledge base that the settings name; it is made where it isn't there yet."""
-    return KnowledgeBase.open(settings.kb, embedder=settings.embedder)
+    reranker = resolve_reranker(settings.reranker, model=settings.rerank_model)
+    return KnowledgeBase.open(settings.kb, embedder=settings.embedder, reranker=reranker)
 
 
 class LazyKnowledge:

@@ -71,7 +71,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class LegScore:
-    """Where one leg (bm25, dense) ranked a hit."""
+    """Where one leg (bm25, dense), or the reranker (rerank), ranked a hit."""
 
     rank: int
     """1 is best."""

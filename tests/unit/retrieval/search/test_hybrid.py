@@ -1,18 +1,20 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 import pytest_asyncio
 
-from graphrag_agent.documents import Chunk
+from graphrag_agent.documents import Chunk, LegScore
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.retrieval.embedders import LangChainEmbedder
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.hybrid import MAX_QUERY_CHARACTERS, search
+from graphrag_agent.retrieval.search.rerank import CohereReranker
 from graphrag_agent.retrieval.stores.memory import MemoryStore
 from graphrag_agent.retrieval.stores.port import ChunkRecord, StoreProfile
 from graphrag_agent.retrieval.tokenizer import count_terms
+from tests.fake_cohere import Failure, FakeCohere
 from tests.hashing_embeddings import DIMENSIONS, HashingEmbeddings
 
 SCOPE = Scope("acme")
@@ -110,3 +112,50 @@ async def test_copies_make_room_for_the_next_hits_and_the_trace_names_them(store
     assert {item["duplicate_of"] for item in dropped} == {result.hits[0].chunk.id}
     assert {item["chunk"] for item in dropped} | {result.hits[0].chunk.id} == {"pump", "copy", "twin"}
     assert all(item["source"] == f"{item['chunk']}.md" for item in dropped)
+
+
+class Backwards:
+    name = "backwards"
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        self.texts += texts
+        return [place / 10 for place, _ in enumerate(texts)]
+
+
+async def test_a_reranker_decides_the_order_and_each_hit_says_so(store: MemoryStore) -> None:
+    result = await search(store, None, "the pump", SCOPE, 2, reranker=Backwards())
+    assert [hit.legs["rerank"] for hit in result.hits] == [LegScore(1, 0.2), LegScore(2, 0.1)]
+    assert [hit.score for hit in result.hits] == [0.2, 0.1]
+    assert [hit.legs["bm25"].rank for hit in result.hits] == [3, 2]
+    assert (result.trace["rerank"]["name"], result.trace["rerank"]["candidates"], result.note) == ("backwards", 3, "")
+
+
+async def test_the_reranker_sees_only_what_the_scope_holds(store: MemoryStore) -> None:
+    text = "the pump of a rival hums"
+    chunk = Chunk("theirs", "d9", "rival", "c", (), "r.md", "md", "", "", None, 0, text, 0, len(text))
+    await store.write_chunks([ChunkRecord(chunk, count_terms(text), None)])
+    seen = Backwards()
+    await search(store, None, "the pump hums", SCOPE, 9, reranker=seen)
+    assert sorted(seen.texts) == sorted(TEXTS.values())
+
+
+@pytest.mark.parametrize(("query", "scope"), [("zebra", SCOPE), (" ", SCOPE), ("pump", Scope("other"))])
+async def test_no_hits_are_not_reranked(store: MemoryStore, query: str, scope: Scope) -> None:
+    with FakeCohere() as server:
+        reranker = CohereReranker(api_key="k", base_url=server.base_url)
+        assert (await search(store, None, query, scope, 5, reranker=reranker)).hits == ()
+    assert server.bodies == []
+
+
+async def test_a_failed_rerank_is_noted_and_costs_no_hit(store: MemoryStore) -> None:
+    plain = await search(store, None, "the pump", SCOPE, 5)
+    with FakeCohere(Failure(422)) as server:
+        reranker = CohereReranker(api_key="k", base_url=server.base_url)
+        result = await search(store, None, "the pump", SCOPE, 5, reranker=reranker)
+    assert result.hits == plain.hits
+    assert result.note == "The reranker failed, so the passages are in the order of the search itself."
+    assert result.trace["rerank"]["failed"] == "the server answered with status 422"
+    assert plain.trace["rerank"] == {"skipped": "no reranker"}
