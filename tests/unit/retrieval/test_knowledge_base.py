@@ -82,6 +82,17 @@ def test_a_deleted_document_is_gone_and_can_come_back(knowledge: KnowledgeBase) 
     assert knowledge.search("E-1042", legs=["bm25"]).hits[0].chunk.document_id == pump.id
 
 
+def test_a_document_under_two_names_leaves_room_for_others(knowledge: KnowledgeBase) -> None:
+    Path("docs/copy.md").write_text(Path("docs/refunds.md").read_text(encoding="utf-8"), encoding="utf-8")
+    Path("docs/other.md").write_text("# Other\n\nWho asks for refunds?\n", encoding="utf-8")
+    knowledge.ingest("docs")
+    found = knowledge.search("refunds are paid", top_k=2, legs=["bm25"])
+    assert {hit.chunk.title for hit in found.hits} == {"Refunds", "Other"}
+    [dropped] = found.trace["dropped"]
+    assert {dropped["source"], found.hits[0].chunk.source} == {"docs/copy.md", "docs/refunds.md"}
+    assert dropped["duplicate_of"] == found.hits[0].chunk.id
+
+
 def test_searches_and_an_ingest_may_run_at_once(knowledge: KnowledgeBase) -> None:
     async def together() -> list[int]:
         _, *results = await asyncio.gather(knowledge.aingest("docs"), *(knowledge.asearch("pump") for _ in range(20)))

@@ -14,12 +14,15 @@ DUPLICATE_ABOVE = 0.9
 """Jaccard similarity of two texts' shingles; one changed word in sixty is just enough."""
 SHINGLE_WORDS = 3
 
-_WORD = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
-"""One character is a word where words have no spaces between them."""
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+|(?:[^\w\s]|_)+")
+"""One character is a word where words have no spaces between them; a run of signs is one everywhere."""
 _NUMBER = re.compile(r"\d(?:[a-z\d.,:/%_-]*[a-z\d%])?")
 _BEFORE_NUMBER = re.compile(r"[-+\u2212±<>≤≥=]*[a-z]*[-_/]?\Z")
 _BEFORE_LENGTH = 8
 """Characters before a number that may belong to it: a sign, the letters of `e-1042` and `sku-99/a`."""
+_NAME = re.compile(r"(?<![a-z\d.-])[a-z\d.-]*[_@][a-z\d._@-]*")
+"""`err_conn_reset`, an e-mail address."""
 _NEGATION_WORDS = (
     "no not never without except unless cannot t nicht kein keine keiner keinen keinem keines nie ohne ausser "
     "pas sans sauf jamais sin salvo nunca не нет ни без кроме لا ليس غير 不 没 沒 無 无 未 非 勿 禁 除"
@@ -41,7 +44,7 @@ def select_distinct(ranking: Sequence[tuple[str, float]], chunks: Mapping[str, C
     """The `limit` best (id, score) pairs that say something new each; what comes after them is not looked at.
 
     Two chunks say the same if their headings are equal and their texts too, but for blanks and case, or almost: same
-    numbers, same negations, shingles more than 0.9 alike. So the rows of a price list stay apart.
+    numbers, names in code and negations, shingles more than 0.9 alike. So the rows of a price list stay apart.
     """
     kept: list[tuple[str, float]] = []
     duplicates: dict[str, str] = {}
@@ -88,7 +91,12 @@ class _Passage:
     def facts(self) -> tuple[str | int, ...]:
         numbers = [_number(self.text, match) for match in _NUMBER.finditer(self.text)]
         negations = [word for word in self.words if word in _NEGATIONS]
-        return (*numbers, *negations, *(self.text.count(ending) for ending in _NEGATIVE_ENDINGS))
+        return (
+            *numbers,
+            *_NAME.findall(self.text),
+            *negations,
+            *(self.text.count(ending) for ending in _NEGATIVE_ENDINGS),
+        )
 
 
 def _number(text: str, match: re.Match[str]) -> str:

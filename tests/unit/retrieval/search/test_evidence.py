@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,10 +43,15 @@ def test_the_next_ones_move_up_until_the_limit_and_nothing_after_it_is_looked_at
 def test_one_changed_word_in_a_long_passage_makes_no_new_passage() -> None:
     assert distinct(PARAGRAPH, PARAGRAPH.replace("sensors", "meters")).duplicates == {"1": "0"}
     assert distinct(ABSATZ, ABSATZ.replace("主板", "底板", 1)).duplicates == {"1": "0"}
+    assert distinct(f"USB{ABSATZ}", f"USB{ABSATZ.replace('主板', '底板', 1)}").duplicates == {"1": "0"}
 
 
 def test_one_changed_word_in_a_short_passage_does() -> None:
     assert distinct("The pump A is red and loud.", "The pump B is red and loud.").duplicates == {}
+
+
+def test_signs_without_words_are_texts_too() -> None:
+    assert distinct("→", "←", "\U0001f642", "___", "", "→ ").duplicates == {"5": "0"}
 
 
 def test_another_number_or_a_negation_is_another_fact_however_long_the_passage() -> None:
@@ -54,8 +61,18 @@ def test_another_number_or_a_negation_is_another_fact_however_long_the_passage()
         ("all sensors", "12 sensors"),
     ]:
         assert distinct(PARAGRAPH, PARAGRAPH.replace(first, second)).duplicates == {}
+    assert distinct(f"{PARAGRAPH} ERR_CONN_RESET", f"{PARAGRAPH} ERR_CONN_REFUSED").duplicates == {}
+    assert distinct(f"{PARAGRAPH} ann@example.org", f"{PARAGRAPH} bob@example.org").duplicates == {}
+    assert distinct(f"{PARAGRAPH} -5 °C", f"{PARAGRAPH} 5 °C").duplicates == {}
     assert distinct(f"{PARAGRAPH} From 5 to 10.", f"{PARAGRAPH} From 10 to 5.").duplicates == {}
     assert distinct(ABSATZ, ABSATZ.replace("包括", "不包括", 1)).duplicates == {}
+
+
+def test_a_text_of_one_endless_word_is_compared_at_once() -> None:
+    long = "a" * 100_000
+    began = time.perf_counter()
+    assert distinct(f"{long}_ 1{'.' * 50_000}", f"{long}_ 1{'-' * 50_000}", f"{long}_", "@" * 100_000).duplicates == {}
+    assert time.perf_counter() - began < 2
 
 
 def test_equal_texts_under_different_headings_are_about_different_things() -> None:

@@ -92,6 +92,13 @@ def test_a_folder_that_was_removed_and_made_again_is_another_one(tmp_path: Path)
         assert second.stats().documents == 0
 
 
+def test_a_forked_process_does_not_get_its_parents_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_base(tmp_path / "kb"), monkeypatch.context() as forked:
+        forked.setattr("os.getpid", lambda: 1)
+        with pytest.raises(StoreLockedError, match="is open in process"):
+            open_base(tmp_path / "kb")
+
+
 def test_a_base_that_was_dropped_unclosed_keeps_nothing(tmp_path: Path) -> None:
     dropped = open_base(tmp_path / "kb")
     kept = open_base(tmp_path / "kb")
