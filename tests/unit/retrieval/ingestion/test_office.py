@@ -47,6 +47,14 @@ def test_references_in_word_documents_are_not_lost(docx_bytes: DocxBytes, writte
     assert office_parser(".docx")(docx_bytes(paragraph(written)), "Stem").text == meant
 
 
+def test_underlined_words_are_words(docx_bytes: DocxBytes) -> None:
+    run = '<w:r><w:rPr><w:u w:val="single"/></w:rPr><w:t>GACA</w:t></w:r>'
+    text = "<w:r><w:t> __init__ &lt;u&gt; **k</w:t></w:r>"
+    body = f"<w:p>{run}{text}</w:p><w:tbl><w:tr><w:tc><w:p>{run}{text}</w:p></w:tc></w:tr></w:tbl>"
+    parsed = office_parser(".docx")(docx_bytes(body), "Stem")
+    assert parsed.text == "GACA __init__ <u> **k\n\n| GACA __init__ <u> **k |\n| --- |"
+
+
 def test_legacy_encodings_of_rtf_are_read() -> None:
     data = rb"{\rtf1\ansi\ansicpg1251{\fonttbl{\f0\fcharset204 Arial;}}\f0 \'cf\'f0\'e8\'e2\'e5\'f2\par}"
     assert office_parser(".rtf")(data, "Stem").text == "Привет"

@@ -45,10 +45,16 @@ _ENCRYPTED_BIT = 0x1
 _LARGEST_PART = 100_000_000
 """kreuzberg refuses larger ones."""
 _REFERENCES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
-_STAND_INS = {name: chr(0x10FFF0 + at) for at, name in enumerate(_REFERENCES)}
-"""Private characters that stand for what kreuzberg 4.10 drops from Word documents: AT&amp;T would become ATT."""
-_TEXT_WITH_REFERENCE = re.compile(rb">[^<>]*&[^<]*")
+_STAND_INS = {character: chr(0x10FFF0 + at) for at, character in enumerate("&<>\"'_*~")}
+"""Private characters for what kreuzberg 4.10 drops from Word documents (AT&amp;T would become ATT) or mixes up with its
+own marks."""
+_TO_STAND_INS = str.maketrans(_STAND_INS)
+_FROM_STAND_INS = str.maketrans({mark: character for character, mark in _STAND_INS.items()})
+_TEXT_TO_MARK = re.compile(rb">[^<>]*[&_*~][^<]*")
 _REFERENCE = re.compile(r"&(?:#(\d{1,7})|#x([0-9a-fA-F]{1,6})|\w+);")
+_UNDERLINE = re.compile(r"__(?=\S)(.+?)(?<=\S)__")
+_MARKS_IN_CELLS = re.compile(r"\\</?u\\>|(?:\\[*~])+")
+"""Bold, struck and underlined words, as kreuzberg writes them in cells; the text's own characters have stand-ins."""
 _NOTES = "\n\nNotes:\n\n"
 
 
@@ -135,8 +141,12 @@ def _title(found: Any) -> str:
 
 
 def _whole(suffix: str, data: bytes) -> dict[str, Any]:
-    found = _read(suffix, _with_stand_ins(data) if suffix == ".docx" else data)
-    return {"title": _restored(_title(found)), "pages": [{"text": _restored(found.content)}]}
+    if suffix != ".docx":
+        found = _read(suffix, data)
+        return {"title": _title(found), "pages": [{"text": found.content}]}
+    found = _read(suffix, _with_stand_ins(data))
+    text = _UNDERLINE.sub(r"\1", _MARKS_IN_CELLS.sub("", found.content))
+    return {"title": _restored(_title(found)), "pages": [{"text": _restored(text)}]}
 
 
 def _with_stand_ins(data: bytes) -> bytes:
@@ -150,32 +160,29 @@ def _with_stand_ins(data: bytes) -> bytes:
                 continue  # pictures and fonts have no text
             if part.file_size > _LARGEST_PART:
                 return data
-            rewritten.writestr(part.filename, _TEXT_WITH_REFERENCE.sub(_stand_in_text, archive.read(part)))
+            rewritten.writestr(part.filename, _TEXT_TO_MARK.sub(_stand_in_text, archive.read(part)))
     return out.getvalue()
 
 
 def _stand_in_text(found: re.Match[bytes]) -> bytes:
     try:
-        return _REFERENCE.sub(_stand_in, found.group().decode()).encode()
+        text = _REFERENCE.sub(_resolved, found.group()[1:].decode())
     except UnicodeDecodeError:  # not UTF-8; better without its references than not at all
         return found.group()
+    return b">" + text.translate(_TO_STAND_INS).encode()
 
 
-def _stand_in(reference: re.Match[str]) -> str:
+def _resolved(reference: re.Match[str]) -> str:
     decimal, hexadecimal = reference.groups()
     if not decimal and not hexadecimal:
-        return _STAND_INS.get(reference.group(), reference.group())
+        # any other is one that only a DTD explains, and those are refused elsewhere
+        return _REFERENCES.get(reference.group(), " ")
     code = int(decimal) if decimal else int(hexadecimal, 16)
-    for name, character in _REFERENCES.items():
-        if code == ord(character):
-            return _STAND_INS[name]
     return chr(code) if 0x20 <= code < 0xD800 or 0xE000 <= code <= 0x10FFFF else " "
 
 
 def _restored(text: str) -> str:
-    for name, character in _STAND_INS.items():
-        text = text.replace(character, _REFERENCES[name])
-    return text
+    return text.translate(_FROM_STAND_INS)
 
 
 def _slides(data: bytes) -> dict[str, Any]:
