@@ -210,6 +210,41 @@ async def test_an_answer_that_is_late_is_not_waited_for() -> None:
     assert len(server.bodies) == 1
 
 
+async def test_the_deadline_counts_both_tries() -> None:
+    with FakeCohere(Failure(503), HANGS) as server:
+        asked = reranker(server, seconds=0.6)
+        await asyncio.to_thread(asked._load)
+        began = time.perf_counter()
+        result = await rerank_candidates(asked, "pump", FUSED, CHUNKS)
+    assert time.perf_counter() - began < 2
+    assert (list(result.ranking), result.trace["failed"]) == (FUSED, "no answer within 0.6 s")
+    assert len(server.bodies) == 2
+
+
+async def test_a_cancelled_search_ends_at_once_and_is_no_failure_of_the_server() -> None:
+    arrived, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def hang(body: dict[str, Any]) -> object:
+        loop.call_soon_threadsafe(arrived.set)
+        return HANGS
+
+    with FakeCohere(hang, by_overlap) as server:
+        asked = reranker(server, breaker=CircuitBreaker(failures=1))
+        searching = asyncio.create_task(rerank_candidates(asked, "pump", FUSED, CHUNKS))
+        await arrived.wait()
+        searching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await searching
+        assert await asked.rerank("pump", TEXTS) == [0.0, 0.0, 1.0]
+
+
+async def test_searches_at_once_each_get_their_own_answer() -> None:
+    with FakeCohere() as server:
+        asked = reranker(server)
+        answers = await asyncio.gather(*[asked.rerank(word, TEXTS) for word in ("rain", "gate", "pump")] * 5)
+    assert answers == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]] * 5
+
+
 def test_one_reranker_serves_several_event_loops() -> None:
     with FakeCohere() as server:
         asked = reranker(server)
