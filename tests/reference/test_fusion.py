@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from qdrant_client.hybrid.fusion import distribution_based_score_fusion, reciprocal_rank_fusion
 from qdrant_client.models import ScoredPoint
@@ -51,6 +51,8 @@ LEG = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(0.01, 50), max_size
 @settings(max_examples=80)
 @given(st.lists(LEG, max_size=3))
 def test_dbsf_and_rrf_equal_qdrants(legs: list[list[tuple[str, float]]]) -> None:
+    # where all scores are level Qdrant divides by what rounding left of their spread; ours are told apart above
+    assume(all(len(leg) < 2 or leg[0][1] - leg[-1][1] > 1e-6 for leg in legs))
     named = {f"leg{number}": leg for number, leg in enumerate(legs)}
     before = copy.deepcopy(named)
 
