@@ -235,3 +235,12 @@ def test_what_the_model_thinks_is_not_stored():
     thought = AIMessage([{"type": "thinking", "thinking": "hmm"}, {"type": "text", "text": "Ten days."}])
     out, _ = run(search("a"), thought)
     assert out["messages"][-1].content == "Ten days."
+
+
+def test_a_model_that_never_searches_is_answered_and_the_outcome_shows_it():
+    out, model = run("Sick leave lasts ten days, I think [k3f2a].")
+    assert model.requests[0].tools == ("knowledge_search",)
+    assert out["messages"][-1].text == "Sick leave lasts ten days, I think."
+    assert out["outcome"]["ending"] == "answered"
+    assert out["outcome"]["calls"] == {"run": 0, "reused": 0, "refused": 0}
+    assert out["outcome"]["citations"] == []
