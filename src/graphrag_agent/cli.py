@@ -199,7 +199,7 @@ def _print_report(report: IngestReport, *, as_json: bool) -> None:
     else:
         out.print(f"{report.documents} documents, {report.chunks} chunks; {report.unchanged} unchanged")
     for path, error in report.failed:
-        err.print(f"failed: {escape(path)}: {escape(error)}", soft_wrap=True)
+        err.print(f"failed: {escape(path)}: {escape(error.removeprefix(f'{path}: '))}", soft_wrap=True)
 
 
 def _print_hits(result: SearchResult) -> None:

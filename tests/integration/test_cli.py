@@ -48,6 +48,13 @@ def test_ingest_reports_what_it_did_and_does_nothing_twice(home: Path):
     assert (second["documents"], second["chunks"], second["unchanged"]) == (0, 0, 3)
 
 
+def test_a_failed_file_is_named_once(home: Path):
+    (home / "docs" / "broken.pdf").write_bytes(b"%PDF-1.4 nonsense")
+    told = run(home, "ingest", "docs").stderr
+    assert told.count("broken.pdf") == 1
+    assert "failed: docs/broken.pdf: damaged" in told
+
+
 def test_search_prints_hits_with_exact_places(home: Path):
     run_json(home, "ingest", "docs")
     found = run_json(home, "search", "sick leave", "--top-k", "1")
