@@ -24,7 +24,7 @@ def build_openai_model(name: str, **options: Any) -> ChatOpenAI:
     The base URL comes from the options, OPENAI_API_BASE or OPENAI_BASE_URL, the key from the options or
     OPENAI_API_KEY. Raises ModelUnavailableError where neither is given. The model may be called from any event loop.
 
-    One option is ours: `merge_seconds` (5 ms), for models that write faster than anyone reads. After a piece of text
+    One option is ours: `merge_seconds` (15 ms), for models that write faster than anyone reads. After a piece of text
     (never before the first one) so much time passes before the next, which then holds all that came meanwhile; 0 sends
     each token as it comes.
     """
