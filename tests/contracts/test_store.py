@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import qdrant_edge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag_agent.documents import Chunk, Document
-from graphrag_agent.errors import StoreLockedError
+from graphrag_agent.errors import EmbedderMismatchError, StoreLockedError
 from graphrag_agent.retrieval.scope import EVERYONE, Scope
 from graphrag_agent.retrieval.stores.edge import EdgeStore
 from graphrag_agent.retrieval.stores.memory import MemoryStore
-from graphrag_agent.retrieval.stores.port import ChunkRecord, ChunkStore, StoreCounts, StoreProfile
+from graphrag_agent.retrieval.stores.payload import text_hash
+from graphrag_agent.retrieval.stores.port import ChunkRecord, ChunkStore, LegHit, StoreCounts, StoreProfile
 from graphrag_agent.retrieval.tokenizer import count_terms
 
 PROFILE = StoreProfile("test", 3)
@@ -70,14 +75,14 @@ async def test_an_empty_store_answers_every_read_with_nothing(store: ChunkStore)
     assert await store.documents(ALL) == []
     assert await store.document("doc", ALL) is None
     assert await store.vectors(["c1"]) == {}
-    assert await store.counts(ALL) == StoreCounts(0, 0)
+    assert await store.counts(ALL) == StoreCounts(0, 0, 0)
 
 
 async def test_unknown_ids_are_ignored_or_empty(store: ChunkStore) -> None:
     await store.write_chunks([record(chunk("c1"))])
     await store.remove_chunks(["nope", "c1", "c1"])
     await store.remove_document("nope")
-    assert await store.counts(ALL) == StoreCounts(0, 0)
+    assert await store.counts(ALL) == StoreCounts(0, 0, 0)
     assert await store.content_hash("nope") is None
     assert await store.chunk_ids("nope") == []
 
@@ -91,6 +96,90 @@ async def test_writing_a_chunk_again_replaces_words_vector_and_access(store: Chu
     assert await bm25(store, "new", Scope("acme")) == []
     assert await store.vectors(["c1"]) == {}
     assert await store.search_dense([1.0, 0.0, 0.0], ALL, 5) == []
+
+
+async def test_a_chunk_written_again_without_a_vector_keeps_that_of_the_same_text(store: ChunkStore) -> None:
+    await store.write_profile(PROFILE)
+    await store.write_chunks([record(chunk("c1", "same words"), [1.0, 0.0, 0.0])])
+    await store.write_chunks([record(chunk("c1", "same words", groups=("hr",))), record(chunk("c2", "others"))])
+    assert await store.vectors(["c1", "c2"]) == {"c1": pytest.approx([1.0, 0.0, 0.0])}
+    assert [hit.chunk.groups for hit in await store.search_dense([1.0, 0.0, 0.0], ALL, 5)] == [("hr",)]
+    await store.write_chunks([record(chunk("c1", "same words"), [0.0, 1.0, 0.0])])
+    assert await store.vectors(["c1"]) == {"c1": pytest.approx([0.0, 1.0, 0.0])}
+
+
+async def test_vectors_are_added_to_stored_chunks_only(store: ChunkStore) -> None:
+    await store.write_chunks([record(chunk("c1", "word", groups=("hr",))), record(chunk("c2", "word"))])
+    assert (await store.counts(ALL)).pending == 2
+    await store.write_profile(PROFILE)
+    await store.write_vectors({"c1": [0.0, 1.0, 0.0], "nope": [1.0, 0.0, 0.0]}, PROFILE.embedder)
+    await store.write_vectors({}, PROFILE.embedder)
+    assert await store.counts(ALL) == StoreCounts(0, 2, 1)
+    assert await store.counts(Scope("acme")) == StoreCounts(0, 1, 1)
+    [hit] = await store.search_dense([0.0, 1.0, 0.0], ALL, 5)
+    assert hit == LegHit(chunk("c1", "word", groups=("hr",)), pytest.approx(1.0))
+    assert await bm25(store, "word") == ["c1", "c2"]
+
+
+async def test_vectors_of_another_embedder_are_refused(store: ChunkStore) -> None:
+    await store.write_chunks([record(chunk("c1"))])
+    with pytest.raises(EmbedderMismatchError, match="dropped meanwhile"):
+        await store.write_vectors({"c1": [1.0, 0.0, 0.0]}, "test")
+    await store.write_profile(PROFILE)
+    await store.write_profile(PROFILE)
+    with pytest.raises(EmbedderMismatchError, match="made with 'test'; none of 'other' can be added"):
+        await store.write_vectors({"c1": [1.0, 0.0, 0.0]}, "other")
+    with pytest.raises(EmbedderMismatchError):
+        await store.write_profile(StoreProfile("other", 3))
+    assert (await store.profile(), await store.vectors(["c1"])) == (PROFILE, {})
+
+
+async def test_pending_chunks_are_those_of_all_tenants_without_a_vector(store: ChunkStore) -> None:
+    await store.write_chunks([record(chunk(f"c{n}", f"w{n}", tenant=f"t{n % 2}")) for n in range(6)])
+    assert {item.id for item in await store.pending_chunks(10)} == {f"c{n}" for n in range(6)}
+    first = await store.pending_chunks(4)
+    assert first == (await store.pending_chunks(10))[:4]
+    await store.write_profile(PROFILE)
+    await store.write_vectors({item.id: [1.0, 0.0, 0.0] for item in first[:3]}, PROFILE.embedder)
+    await store.remove_chunks([first[3].id])
+    gone = {item.id for item in first}
+    assert {item.id for item in await store.pending_chunks(10)} == {f"c{n}" for n in range(6)} - gone
+
+
+async def test_a_known_text_has_its_vector_within_the_tenant_while_its_chunk_lives(store: ChunkStore) -> None:
+    await store.write_profile(PROFILE)
+    mine, twin, theirs = chunk("c1", "word"), chunk("c2", "word", document_id="d2"), chunk("c3", "word", tenant="other")
+    known = text_hash(mine)
+    await store.write_chunks([record(mine, [1.0, 0.0, 0.0]), record(twin), record(chunk("c4", "other"))])
+    assert await store.known_vectors("acme", [known, text_hash(chunk("c4", "other")), "nope"]) == {
+        known: pytest.approx([1.0, 0.0, 0.0])
+    }
+    assert await store.known_vectors("other", [known]) == {}
+    await store.write_chunks([record(theirs)])
+    assert await store.known_vectors("other", [known]) == {}
+    await store.write_vectors({"c2": [0.0, 1.0, 0.0]}, PROFILE.embedder)
+    await store.remove_chunks(["c1"])
+    assert await store.known_vectors("acme", [known]) == {known: pytest.approx([0.0, 1.0, 0.0])}
+    await store.remove_chunks(["c2"])
+    assert await store.known_vectors("acme", [known]) == {}
+    assert await store.known_vectors("acme", []) == {}
+
+
+async def test_after_dropping_vectors_words_still_answer_and_other_lengths_fit(store: ChunkStore) -> None:
+    await store.drop_vectors()
+    await store.write_profile(PROFILE)
+    await store.write_chunks([record(chunk("c1", "word"), [1.0, 0.0, 0.0]), record(chunk("c2", "word"))])
+    await store.drop_vectors()
+    assert await store.profile() is None
+    assert await store.search_dense([1.0, 0.0, 0.0], ALL, 5) == []
+    assert await bm25(store, "word") == ["c1", "c2"]
+    assert await store.counts(ALL) == StoreCounts(0, 2, 2)
+    assert await store.known_vectors("acme", [text_hash(chunk("c1", "word"))]) == {}
+    assert {item.id for item in await store.pending_chunks(9)} == {"c1", "c2"}
+    await store.write_profile(StoreProfile("wider", 5))
+    await store.write_vectors({"c2": [0.0, 0.0, 0.0, 0.0, 1.0]}, "wider")
+    assert [hit.chunk.id for hit in await store.search_dense([0.0, 0.0, 0.0, 0.0, 1.0], ALL, 5)] == ["c2"]
+    assert await store.counts(ALL) == StoreCounts(0, 2, 1)
 
 
 async def test_chunks_without_vector_stay_out_of_the_dense_leg_only(store: ChunkStore) -> None:
@@ -157,7 +246,7 @@ async def test_every_read_stays_in_the_scope(store: ChunkStore, scope: Scope, vi
     assert {item.source for item in await store.documents(scope)} == visible
     assert {name for name in places if await store.document(f"d-{name}", scope)} == visible
     assert {name for name in places if await store.chunks(f"d-{name}", scope)} == visible
-    assert await store.counts(scope) == StoreCounts(len(visible), len(visible))
+    assert await store.counts(scope) == StoreCounts(len(visible), len(visible), 0)
 
 
 async def test_the_filter_comes_before_the_limit(store: ChunkStore) -> None:
@@ -233,6 +322,56 @@ async def test_a_closed_folder_opens_again_as_it_was(tmp_path: Path) -> None:
     assert await bm25(again, "汉字") == ["c1"]
     assert await again.document("doc", ALL) == document()
     assert [hit.chunk.id for hit in await again.search_dense([1.0, 0.0, 0.0], ALL, 5)] == ["c1"]
+    await again.aclose()
+
+
+async def test_a_folder_from_before_the_text_hash_gets_its_index(tmp_path: Path) -> None:
+    await EdgeStore(tmp_path / "kb").aclose()
+    shard = qdrant_edge.EdgeShard.load(str(tmp_path / "kb" / "chunks"))
+    shard.update(qdrant_edge.UpdateOperation.delete_field_index("text_hash"))
+    shard.close()
+    await EdgeStore(tmp_path / "kb").aclose()
+    shard = qdrant_edge.EdgeShard.load(str(tmp_path / "kb" / "chunks"))
+    assert "text_hash" in shard.info().payload_schema
+    shard.close()
+
+
+DROPPED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from graphrag_agent.retrieval.stores import edge
+
+async def drop(folder):
+    store = edge.EdgeStore(folder)
+    remove = edge.remove_profile
+    def kill(folder):
+        if sys.argv[2] == "after":
+            remove(folder)
+        os.kill(os.getpid(), signal.SIGKILL)
+    edge.remove_profile = kill
+    await store.drop_vectors()
+
+asyncio.run(drop(Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_kill_while_vectors_are_dropped_leaves_all_or_none(tmp_path: Path, when: str) -> None:
+    store = EdgeStore(tmp_path / "kb")
+    await store.write_profile(PROFILE)
+    await store.write_chunks([record(chunk("c1", "word"), [1.0, 0.0, 0.0])])
+    await store.aclose()
+    command = [sys.executable, "-c", DROPPED, str(tmp_path / "kb"), when]
+    assert (await asyncio.to_thread(subprocess.run, command, check=False)).returncode == -signal.SIGKILL
+    again = EdgeStore(tmp_path / "kb")
+    assert await bm25(again, "word") == ["c1"]
+    kept = when == "before"
+    assert (await again.profile(), (await again.counts(ALL)).pending) == ((PROFILE, 0) if kept else (None, 1))
+    await again.drop_vectors()
+    await again.write_profile(StoreProfile("wider", 5))
+    await again.write_vectors({"c1": [0.0, 0.0, 0.0, 0.0, 1.0]}, "wider")
+    assert [hit.chunk.id for hit in await again.search_dense([0.0, 0.0, 0.0, 0.0, 1.0], ALL, 5)] == ["c1"]
     await again.aclose()
 
 

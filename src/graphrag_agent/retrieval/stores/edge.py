@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -21,12 +22,14 @@ from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.stores import payload
 from graphrag_agent.retrieval.stores.folder_lock import FolderLock
 from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, StoreCounts, StoreProfile, Terms, Vector
-from graphrag_agent.retrieval.stores.profile_file import load_profile, save_profile
+from graphrag_agent.retrieval.stores.profile_file import load_profile, remove_profile, require_profile, save_profile
 from graphrag_agent.retrieval.stores.term_weights import term_weight
 
 _DENSE = "dense"
 _SPARSE = "bm25"
 _PAGE = 1000
+_HAS_VECTOR = edge.HasVectorCondition(_DENSE)
+_HASH_ONLY = edge.PayloadSelector.Include([payload.TEXT_HASH])
 _ID_NAMESPACE = uuid.UUID("6f2f0f62-5a0d-4a5e-9c0d-2f0c2a6c7b11")
 
 
@@ -39,12 +42,16 @@ class EdgeStore:
         try:
             self._folder = folder
             self._profile = load_profile(folder)
-            self._chunks = _open_shard(folder / "chunks", payload.INDEXED_FIELDS)
-            self._documents = _open_shard(folder / "documents", payload.INDEXED_FIELDS)
+            self._chunks = _open_shard(folder / "chunks", (*payload.ACCESS_FIELDS, payload.TEXT_HASH))
+            self._documents = _open_shard(folder / "documents", payload.ACCESS_FIELDS)
+            if self._profile is None:  # a kill may have left vectors that nobody knows the maker of
+                self._chunks.update(edge.UpdateOperation.delete_vector_name(_DENSE))
         except BaseException:
             self._lock.release()
             raise
         self._is_open = True
+        self._writing = threading.Lock()
+        """Held where one write needs what another may change: the profile, or which chunks are stored."""
 
     async def profile(self) -> StoreProfile | None:
         return self._profile
@@ -53,19 +60,37 @@ class EdgeStore:
         await asyncio.to_thread(self._write_profile, profile)
 
     async def write_chunks(self, records: Sequence[ChunkRecord]) -> None:
-        def write() -> None:
-            self._chunks.update(edge.UpdateOperation.upsert_points([_chunk_point(record) for record in records]))
+        await asyncio.to_thread(self._write_chunks, records)
 
-        await asyncio.to_thread(write)
+    async def write_vectors(self, vectors: Mapping[str, Vector], embedder: str) -> None:
+        await asyncio.to_thread(self._write_vectors, vectors, embedder)
+
+    async def drop_vectors(self) -> None:
+        await asyncio.to_thread(self._drop_vectors)
 
     async def remove_chunks(self, chunk_ids: Sequence[str]) -> None:
-        await _update(self._chunks, edge.UpdateOperation.delete_points([_point_id(name) for name in chunk_ids]))
+        def remove() -> None:
+            with self._writing:
+                self._chunks.update(edge.UpdateOperation.delete_points([_point_id(name) for name in chunk_ids]))
+
+        await asyncio.to_thread(remove)
 
     async def vectors(self, chunk_ids: Sequence[str]) -> dict[str, Vector]:
-        points = {_point_id(name): name for name in chunk_ids}
-        records = await asyncio.to_thread(self._chunks.retrieve, list(points), False, [_DENSE]) if self._profile else []
-        stored: dict[str, Any] = {points[str(record.id)]: record.vector or {} for record in records}
-        return {name: vectors[_DENSE] for name, vectors in stored.items() if _DENSE in vectors}
+        found = await asyncio.to_thread(self._stored_vectors, list(chunk_ids))
+        return {name: vector for name, (vector, _) in found.items()}
+
+    async def known_vectors(self, tenant: str, text_hashes: Sequence[str]) -> dict[str, Vector]:
+        if not text_hashes or self._profile is None:
+            return {}
+        same = [_match("tenant", [tenant]), _match(payload.TEXT_HASH, list(text_hashes))]
+        chosen = edge.Filter(must=[*same, edge.HasVectorCondition(_DENSE)])
+        found = await asyncio.to_thread(lambda: list(_records(self._chunks, chosen, _HASH_ONLY, [_DENSE])))
+        return {record.payload[payload.TEXT_HASH]: record.vector[_DENSE] for record in found}
+
+    async def pending_chunks(self, limit: int) -> list[Chunk]:
+        request = edge.ScrollRequest(limit=limit, filter=edge.Filter(must_not=[_HAS_VECTOR]), with_payload=True)
+        records, _ = await asyncio.to_thread(self._chunks.scroll, request)
+        return [payload.parse_chunk(record.payload or {}) for record in records]
 
     async def chunks(self, document_id: str, scope: Scope) -> list[Chunk]:
         narrow = scope.narrowed(document_ids=[document_id])
@@ -73,9 +98,15 @@ class EdgeStore:
         return sorted(found, key=lambda chunk: chunk.position)
 
     async def search_dense(self, vector: Vector, scope: Scope, limit: int) -> list[LegHit]:
-        if self._profile is None or scope.is_empty:
+        profile = self._profile
+        if profile is None or scope.is_empty:
             return []
-        return await self._search(list(vector), _DENSE, scope, limit)
+        try:
+            return await self._search(list(vector), _DENSE, scope, limit)
+        except Exception:
+            if profile == self._profile:
+                raise
+            return []  # the vectors were dropped meanwhile
 
     async def search_bm25(self, terms: Terms, scope: Scope, limit: int) -> list[LegHit]:
         if not terms or scope.is_empty:
@@ -112,10 +143,8 @@ class EdgeStore:
 
     async def counts(self, scope: Scope) -> StoreCounts:
         if scope.is_empty:
-            return StoreCounts(documents=0, chunks=0)
-        request = edge.CountRequest(exact=True, filter=_filter(scope))
-        documents = await asyncio.to_thread(self._documents.count, request)
-        return StoreCounts(documents=documents, chunks=await asyncio.to_thread(self._chunks.count, request))
+            return StoreCounts(documents=0, chunks=0, pending=0)
+        return await asyncio.to_thread(self._count, scope)
 
     async def flush(self) -> None:
         await asyncio.to_thread(self._flush)
@@ -137,11 +166,62 @@ class EdgeStore:
         self._documents.flush()
 
     def _write_profile(self, profile: StoreProfile) -> None:
-        vector = edge.UpdateOperation.create_dense_vector(_DENSE, profile.dimensions, edge.Distance.Cosine)
-        self._chunks.update(vector)
-        self._chunks.flush()
-        save_profile(self._folder, profile)
-        self._profile = profile
+        with self._writing:
+            if self._profile is not None:
+                require_profile(self._profile, profile.embedder)
+                return
+            vector = edge.UpdateOperation.create_dense_vector(_DENSE, profile.dimensions, edge.Distance.Cosine)
+            self._chunks.update(vector)
+            self._chunks.flush()
+            save_profile(self._folder, profile)
+            self._profile = profile
+
+    def _drop_vectors(self) -> None:
+        with self._writing:
+            self._profile = None
+            remove_profile(self._folder)  # first: vectors without it are dropped by the next open
+            self._chunks.update(edge.UpdateOperation.delete_vector_name(_DENSE))
+            self._chunks.flush()
+
+    def _write_chunks(self, records: Sequence[ChunkRecord]) -> None:
+        with self._writing:
+            kept = self._stored_vectors([record.chunk.id for record in records if record.vector is None])
+            points = []
+            for record in records:
+                vector, of_text = kept.get(record.chunk.id, (None, ""))
+                is_same = vector is not None and of_text == payload.text_hash(record.chunk)
+                points.append(_chunk_point(record._replace(vector=vector) if is_same else record))
+            self._chunks.update(edge.UpdateOperation.upsert_points(points))
+
+    def _write_vectors(self, vectors: Mapping[str, Vector], embedder: str) -> None:
+        points = {_point_id(name): vector for name, vector in vectors.items()}
+        with self._writing:
+            require_profile(self._profile, embedder)
+            stored = [str(record.id) for record in self._chunks.retrieve(list(points), False, False)]
+            fresh = [edge.PointVectors(name, {_DENSE: [float(value) for value in points[name]]}) for name in stored]
+            if fresh:
+                self._chunks.update(edge.UpdateOperation.update_vectors(fresh))
+
+    def _stored_vectors(self, chunk_ids: Sequence[str]) -> dict[str, tuple[Vector, str]]:
+        """Chunk id -> vector and text hash, for those of the ids that are stored with a vector."""
+        if self._profile is None or not chunk_ids:
+            return {}
+        names = {_point_id(name): name for name in chunk_ids}
+        found: dict[str, tuple[Vector, str]] = {}
+        for record in self._chunks.retrieve(list(names), _HASH_ONLY, [_DENSE]):
+            vectors: Any = record.vector or {}
+            if _DENSE in vectors:
+                found[names[str(record.id)]] = vectors[_DENSE], str((record.payload or {}).get(payload.TEXT_HASH))
+        return found
+
+    def _count(self, scope: Scope) -> StoreCounts:
+        chosen = edge.CountRequest(exact=True, filter=_filter(scope))
+        pending = edge.CountRequest(exact=True, filter=edge.Filter(must=_conditions(scope), must_not=[_HAS_VECTOR]))
+        return StoreCounts(
+            documents=self._documents.count(chosen),
+            chunks=self._chunks.count(chosen),
+            pending=self._chunks.count(pending),
+        )
 
     async def _search(self, query: Any, leg: str, scope: Scope, limit: int) -> list[LegHit]:
         tenant = edge.Filter(must=[_match("tenant", [scope.tenant])])
@@ -169,7 +249,10 @@ def _open_shard(folder: Path, indexed: Sequence[str]) -> edge.EdgeShard:
         shard.flush()
         shard.close()
         fresh.replace(folder)  # a shard that a kill left half made is never loaded
-    return edge.EdgeShard.load(str(folder))
+    shard = edge.EdgeShard.load(str(folder))
+    for name in set(indexed).difference(shard.info().payload_schema):  # a folder from before the field was there
+        shard.update(edge.UpdateOperation.create_field_index(name, edge.KeywordIndexParams()))
+    return shard
 
 
 async def _update(shard: edge.EdgeShard, operation: edge.UpdateOperation) -> None:
@@ -183,17 +266,28 @@ async def _read(shard: edge.EdgeShard, scope: Scope, fields: Any = True) -> list
 
 
 def _scroll(shard: edge.EdgeShard, chosen: edge.Filter, fields: Any) -> Iterator[dict[str, Any]]:
+    for record in _records(shard, chosen, fields, vectors=False):
+        yield record.payload or {}
+
+
+def _records(shard: edge.EdgeShard, chosen: edge.Filter, fields: Any, vectors: Any) -> Iterator[Any]:
     offset = None
     while True:
-        request = edge.ScrollRequest(offset=offset, limit=_PAGE, filter=chosen, with_payload=fields)
+        request = edge.ScrollRequest(
+            offset=offset, limit=_PAGE, filter=chosen, with_payload=fields, with_vector=vectors
+        )
         records, offset = shard.scroll(request)
-        yield from (record.payload or {} for record in records)
+        yield from records
         if offset is None:
             return
 
 
 def _filter(scope: Scope) -> edge.Filter:
-    return edge.Filter(must=[_match(name, sorted(values)) for name, values in scope.conditions().items()])
+    return edge.Filter(must=_conditions(scope))
+
+
+def _conditions(scope: Scope) -> list[Any]:
+    return [_match(name, sorted(values)) for name, values in scope.conditions().items()]
 
 
 def _match(field: str, values: list[str]) -> edge.FieldCondition:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -9,17 +10,25 @@ from typing import Any
 from graphrag_agent.documents import Chunk, Document
 from graphrag_agent.retrieval.scope import EVERYONE, stored_access
 
-INDEXED_FIELDS = ("tenant", "groups", "collection", "document_id", "source_type")
+ACCESS_FIELDS = ("tenant", "groups", "collection", "document_id", "source_type")
 """Payload fields that scopes are matched against; each gets a keyword index."""
+TEXT_HASH = "text_hash"
+"""Payload field of chunks with the hash of what is embedded; gets a keyword index too."""
 BODY = "body"
 """Payload field with everything else."""
-RESERVED_KEYS = frozenset({*INDEXED_FIELDS, BODY, "source", "title", "content_hash"})
+RESERVED_KEYS = frozenset({*ACCESS_FIELDS, TEXT_HASH, BODY, "source", "title", "content_hash"})
 """Names that a document's own metadata may not use."""
 
 
+def text_hash(chunk: Chunk) -> str:
+    """Equal for chunks that get equal vectors: of one embedder, and of the text under its headings."""
+    return hashlib.sha256(chunk.index_text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
 def chunk_payload(chunk: Chunk) -> dict[str, Any]:
-    """Access fields on top, the chunk's own fields under `BODY`."""
-    return _payload(chunk, drop=("document_id", "tenant", "collection", "groups", "source_type"))
+    """Access fields and the text's hash on top, the chunk's own fields under `BODY`."""
+    fields = _payload(chunk, drop=("document_id", "tenant", "collection", "groups", "source_type"))
+    return {**fields, TEXT_HASH: text_hash(chunk)}
 
 
 def parse_chunk(payload: Mapping[str, Any]) -> Chunk:

@@ -41,6 +41,8 @@ class StoreCounts(NamedTuple):
 
     documents: int
     chunks: int
+    pending: int
+    """Chunks without a vector, whether or not there is an embedder."""
 
 
 class ChunkStore(Protocol):
@@ -56,11 +58,28 @@ class ChunkStore(Protocol):
         ...
 
     async def write_profile(self, profile: StoreProfile) -> None:
-        """Once, before the first chunk with a vector; the vector's length can't change later."""
+        """Before the first vector; all have this length until `drop_vectors`. The same profile again does nothing.
+
+        Raises EmbedderMismatchError where there is another one.
+        """
         ...
 
     async def write_chunks(self, records: Sequence[ChunkRecord]) -> None:
-        """Insert, or replace where the chunk's id is there already."""
+        """Insert, or replace where the chunk's id is there already.
+
+        A record without a vector keeps the one that is stored for this id and the same `text_hash`.
+        """
+        ...
+
+    async def write_vectors(self, vectors: Mapping[str, Vector], embedder: str) -> None:
+        """Chunk id -> unit vector, for chunks that are stored; unknown ids are ignored.
+
+        Raises EmbedderMismatchError unless the profile names this embedder when they are written.
+        """
+        ...
+
+    async def drop_vectors(self) -> None:
+        """Forget all vectors and the profile. After a kill in between, the next open finishes it or finds all there."""
         ...
 
     async def remove_chunks(self, chunk_ids: Sequence[str]) -> None:
@@ -69,6 +88,17 @@ class ChunkStore(Protocol):
 
     async def vectors(self, chunk_ids: Sequence[str]) -> dict[str, Vector]:
         """Chunk id -> vector, for those of the ids that are stored with one."""
+        ...
+
+    async def known_vectors(self, tenant: str, text_hashes: Sequence[str]) -> dict[str, Vector]:
+        """`text_hash` -> vector of any of the tenant's chunks with this text, for those that have one.
+
+        A cache that needs no cleaning: what is deleted is gone from it, and no tenant meets another's texts.
+        """
+        ...
+
+    async def pending_chunks(self, limit: int) -> list[Chunk]:
+        """For the writer, who sees all scopes: chunks without a vector, in any order that stays the same."""
         ...
 
     async def chunks(self, document_id: str, scope: Scope) -> list[Chunk]:

@@ -1,14 +1,21 @@
-"""The store's profile as a small file beside the shards, readable without opening them."""
+"""The store's profile: what it forbids, and its small file beside the shards, readable without opening them."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from graphrag_agent.errors import KnowledgeBaseError
+from graphrag_agent.errors import EmbedderMismatchError, KnowledgeBaseError
 from graphrag_agent.retrieval.stores.port import StoreProfile
 
 _NAME = "profile.json"
+
+
+def require_profile(stored: StoreProfile | None, embedder: str) -> None:
+    """Raises EmbedderMismatchError unless the stored vectors are this embedder's."""
+    if stored is None or stored.embedder != embedder:
+        made = f"were made with {stored.embedder!r}" if stored else "were dropped meanwhile"
+        raise EmbedderMismatchError(f"the stored vectors {made}; none of {embedder!r} can be added to them")
 
 
 def load_profile(folder: Path) -> StoreProfile | None:
@@ -30,3 +37,8 @@ def save_profile(folder: Path, profile: StoreProfile) -> None:
     fresh = folder / f"{_NAME}.new"
     fresh.write_text(json.dumps(profile._asdict()), encoding="utf-8")
     fresh.replace(folder / _NAME)
+
+
+def remove_profile(folder: Path) -> None:
+    """As if no vector had been written; none there is fine."""
+    (folder / _NAME).unlink(missing_ok=True)
