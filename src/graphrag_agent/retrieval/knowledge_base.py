@@ -30,6 +30,12 @@ from graphrag_agent.sync_edge import run_sync
 
 if TYPE_CHECKING:
     from langchain_core.retrievers import BaseRetriever
+    from langchain_core.tools import BaseTool
+
+TOOL_DESCRIPTION = (
+    "Search the knowledge base for passages that answer a question, one topic a call. "
+    "Each passage comes with an id; cite it in the answer as [id]."
+)
 
 
 class KnowledgeBaseStats(NamedTuple):
@@ -133,6 +139,22 @@ class KnowledgeBase:
         # LangChain's retrievers take a quarter of a second to import; a search needs none of it
         kind = import_module("graphrag_agent.retrieval.retriever").KnowledgeRetriever
         return cast("BaseRetriever", kind(knowledge=self, k=k, scope=scope, legs=None if legs is None else tuple(legs)))
+
+    def as_tool(
+        self,
+        *,
+        name: str = "knowledge_search",
+        description: str = TOOL_DESCRIPTION,
+        k: int = 5,
+        scope: Scope | None = None,
+    ) -> BaseTool:
+        """A LangChain tool, sync and async, for agents made elsewhere; our own agent takes the knowledge base itself.
+
+        Its content has the passages with ids to cite, its artifact has them as documents. Without a `scope` each call
+        sees what the principal who acts then may see.
+        """
+        build = import_module("graphrag_agent.retrieval.search_tool").build_search_tool
+        return cast("BaseTool", build(self, name=name, description=description, k=k, scope=scope))
 
     async def adocuments(self, scope: Scope | None = None) -> list[Document]:
         """By source, without their text."""

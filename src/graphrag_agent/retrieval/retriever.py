@@ -45,19 +45,20 @@ class KnowledgeRetriever(BaseRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         result = self.knowledge.search(query, **self._options(k))
-        return [_document(hit) for hit in result.hits]
+        return [document_of(hit) for hit in result.hits]
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         result = await self.knowledge.asearch(query, **self._options(k))
-        return [_document(hit) for hit in result.hits]
+        return [document_of(hit) for hit in result.hits]
 
     def _options(self, k: int | None) -> dict[str, Any]:
         return {"scope": self.scope, "top_k": self.k if k is None else k, "legs": self.legs}
 
 
-def _document(hit: Hit) -> Document:
+def document_of(hit: Hit) -> Document:
+    """The hit as a LangChain document."""
     chunk = hit.chunk
     place = {name: getattr(chunk, name) for name in ("source", "title", "heading", "page", "start", "end")}
     metadata = {"id": hit.id, **place, "score": hit.score, "document_id": chunk.document_id}

@@ -6,8 +6,6 @@ no text, only where it stands in the message, so nothing is stored twice.
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,8 +14,8 @@ from langchain_core.messages import BaseMessage, ToolMessage
 
 from graphrag_agent.citations import Evidence
 from graphrag_agent.documents import Hit, assign_short_ids
+from graphrag_agent.retrieval.evidence_tags import CLOSING_TAG, opening_tag, without_tags
 
-_TAG = re.compile(r"<(?=/?evidence)", re.IGNORECASE)
 _REQUIRED_FIELDS = {"id", "chunk_id", "document_id", "score", "start", "end", "at"}
 _PLACE_FIELDS = ("id", "chunk_id", "document_id", "title", "source", "page", "heading", "score", "start", "end")
 
@@ -46,11 +44,11 @@ def render_evidence(evidence: Sequence[Evidence], *, note: str = "") -> tuple[st
     """The message text, and the artifact whose hits point into it."""
     text, hits = "", []
     for item in evidence:
-        text += _opening_tag(item) + "\n"
+        text += opening_tag(id_=item.id, title=item.title, heading=item.heading, page=item.page) + "\n"
         start = len(text)
-        text += _TAG.sub("‹", item.text)  # same length, so offsets hold
+        text += without_tags(item.text)
         hits.append({**_place(item), "at": [start, len(text)]})
-        text += "\n</evidence>\n"
+        text += f"\n{CLOSING_TAG}\n"
     text += f"Note: {note}\n" if note else ""
     return text.rstrip("\n"), {"hits": hits}
 
@@ -89,12 +87,6 @@ def rename_collisions(
     names = assign_short_ids([item.chunk_id for item in evidence], taken)
     note = content.rpartition("\nNote: ")[2] if "\nNote: " in content else ""
     return render_evidence([replace(item, id=names[item.chunk_id]) for item in evidence], note=note)
-
-
-def _opening_tag(item: Evidence) -> str:
-    shown: dict[str, object] = {"id": item.id, "title": item.title, "heading": item.heading, "page": item.page or ""}
-    attributes = (f' {name}="{html.escape(" ".join(str(value).split()))}"' for name, value in shown.items() if value)
-    return f"<evidence{''.join(attributes)}>"
 
 
 def _place(item: Evidence) -> dict[str, Any]:

@@ -1,0 +1,21 @@
+"""How a passage stands in a text that a model reads: in a tag with its id, which no passage can open or close."""
+
+from __future__ import annotations
+
+import html
+import re
+
+CLOSING_TAG = "</evidence>"
+_TAG = re.compile(r"<(?=/?evidence)", re.IGNORECASE)
+
+
+def opening_tag(*, id_: str, title: str, heading: str, page: int | None) -> str:
+    """The tag in front of a passage, on one line; what is empty is left out."""
+    shown: dict[str, object] = {"id": id_, "title": title, "heading": heading, "page": page or ""}
+    attributes = (f' {name}="{html.escape(" ".join(str(value).split()))}"' for name, value in shown.items() if value)
+    return f"<evidence{''.join(attributes)}>"
+
+
+def without_tags(text: str) -> str:
+    """The passage with no such tag in it, of the same length, so that offsets hold."""
+    return _TAG.sub("‹", text)
