@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from statistics import stdev
 
+from graphrag_agent.errors import SettingsError
+
 Ranking = Sequence[tuple[str, float]]
 Legs = Mapping[str, Ranking]
 
@@ -39,6 +41,21 @@ def fuse_rrf(legs: Legs, *, k: int = RRF_K) -> list[tuple[str, float]]:
             for name, ranking in _cleaned(legs).items()
         }
     )
+
+
+FUSIONS: Mapping[str, Callable[[Legs], list[tuple[str, float]]]] = {
+    "dbsf": fuse_dbsf,
+    "rrf": fuse_rrf,
+    "min_max": fuse_min_max,
+}
+"""By the name that settings know them by; the first is the default."""
+
+
+def checked_fusion(name: str) -> str:
+    """The name, if there is such a fusion. Raises SettingsError."""
+    if name not in FUSIONS:
+        raise SettingsError(f"fusion={name!r} is unknown: use one of {', '.join(FUSIONS)}")
+    return name
 
 
 def _cleaned(legs: Legs) -> dict[str, list[tuple[str, float]]]:

@@ -107,7 +107,7 @@ async def test_copies_make_room_for_the_next_hits_and_the_trace_names_them(store
         await store.write_chunks([ChunkRecord(chunk, count_terms(text), None)])
     result = await search(store, None, "the pump hums loudly", SCOPE, 2)
     assert len({hit.chunk.text.strip().lower() for hit in result.hits}) == 2
-    dropped = result.trace["dropped"]
+    dropped = [item for item in result.trace["dropped"] if item["why"] == "duplicate"]
     assert len(dropped) == 2
     assert {item["duplicate_of"] for item in dropped} == {result.hits[0].chunk.id}
     assert {item["chunk"] for item in dropped} | {result.hits[0].chunk.id} == {"pump", "copy", "twin"}
