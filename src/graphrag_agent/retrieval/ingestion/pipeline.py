@@ -1,19 +1,19 @@
 """From paths to stored chunks: idempotent, and a kill at any moment is mended by the next ingest.
 
 `ingest` is the entry. A document's old record goes first and its new record is written last, after its chunks are
-safe: whatever is half done has no record, so it is done again.
+safe: whatever is half done has no record, so it is done again. Vectors come later (`embedding`); the store keeps those
+of chunks that are written again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from graphrag_agent.documents import Chunk
-from graphrag_agent.retrieval.embedders import Embedder
 from graphrag_agent.retrieval.ingestion.parsing import find_files
 from graphrag_agent.retrieval.ingestion.preparation import (
     IngestTarget,
@@ -22,14 +22,14 @@ from graphrag_agent.retrieval.ingestion.preparation import (
     document_id,
     prepare_document,
 )
-from graphrag_agent.retrieval.stores.port import ChunkRecord, ChunkStore, StoreProfile, Vector
+from graphrag_agent.retrieval.stores.port import ChunkRecord, ChunkStore
 from graphrag_agent.retrieval.tokenizer import count_terms
 
 Progress = Callable[[int, int, str], None]
 """Called with files done, files in all, and the file that was just done."""
 
 _BATCH_CHUNKS = 32
-"""Chunks embedded and written together: few enough that progress shows, enough for an embedder behind a network."""
+"""Chunks written together: few enough that progress shows."""
 
 
 class FailedFile(NamedTuple):
@@ -50,6 +50,10 @@ class IngestReport:
     unchanged: int
     """Documents left alone."""
     failed: tuple[FailedFile, ...] = ()
+    pending: int = 0
+    """Chunks in this tenant, collection and groups that have no vector yet."""
+    embedding_problem: str | None = None
+    """Why they have none, where it isn't that nobody has waited."""
 
 
 class _Tally:
@@ -84,19 +88,15 @@ class _Tally:
 
 
 async def ingest(
-    store: ChunkStore,
-    embedder: Embedder | None,
-    paths: Iterable[str | Path],
-    target: IngestTarget,
-    progress: Progress | None = None,
+    store: ChunkStore, paths: Iterable[str | Path], target: IngestTarget, progress: Progress | None = None
 ) -> IngestReport:
-    """Bring the store to what the files say. A file that fails is reported and the others go on."""
+    """Bring the store to what the files say, without vectors. A file that fails is reported and the others go on."""
     files = await asyncio.to_thread(find_files, paths)
     tally = _Tally(len(files), progress)
     waiting: list[PreparedDocument] = []
     for path in files:
         try:
-            prepared = await _prepare(store, path, target, embedder.identity if embedder else "")
+            prepared = await _prepare(store, path, target)
         except Exception as error:
             tally.fail(path, error)
             continue
@@ -105,42 +105,39 @@ async def ingest(
             continue
         waiting.append(prepared)
         if sum(len(item.chunks) for item in waiting) >= _BATCH_CHUNKS:
-            await _write_batch(store, embedder, waiting, tally)
+            await _write_batch(store, waiting, tally)
             waiting = []
     if waiting:
-        await _write_batch(store, embedder, waiting, tally)
+        await _write_batch(store, waiting, tally)
     return tally.report()
 
 
-async def _prepare(store: ChunkStore, path: Path, target: IngestTarget, embedder: str) -> PreparedDocument | None:
+async def _prepare(store: ChunkStore, path: Path, target: IngestTarget) -> PreparedDocument | None:
     """None when the store has the file as it is."""
-    made_from = await asyncio.to_thread(content_hash, path, target, embedder)
+    made_from = await asyncio.to_thread(content_hash, path, target)
     if made_from == await store.content_hash(await asyncio.to_thread(document_id, path, target)):
         return None
     return await asyncio.to_thread(prepare_document, path, target, made_from)
 
 
-async def _write_batch(
-    store: ChunkStore, embedder: Embedder | None, batch: Sequence[PreparedDocument], tally: _Tally
-) -> None:
+async def _write_batch(store: ChunkStore, batch: Sequence[PreparedDocument], tally: _Tally) -> None:
     """Together if it goes; else one by one, so that only what is at fault is left out."""
     try:
-        await _write(store, embedder, batch)
+        await _write(store, batch)
     except Exception as error:
         if len(batch) == 1:
             tally.fail(batch[0].path, error)
             return
         for prepared in batch:
-            await _write_batch(store, embedder, [prepared], tally)
+            await _write_batch(store, [prepared], tally)
     else:
         for prepared in batch:
             tally.write(prepared)
 
 
-async def _write(store: ChunkStore, embedder: Embedder | None, batch: Sequence[PreparedDocument]) -> None:
+async def _write(store: ChunkStore, batch: Sequence[PreparedDocument]) -> None:
     chunks = [chunk for prepared in batch for chunk in prepared.chunks]
-    vectors = await _vectors(store, embedder, chunks) if embedder else {}
-    records = await asyncio.to_thread(_records, chunks, vectors)
+    records = await asyncio.to_thread(_records, chunks)
     old = [set(await store.chunk_ids(prepared.document.id)) for prepared in batch]
     for prepared in batch:
         await store.remove_document(prepared.document.id)
@@ -153,15 +150,5 @@ async def _write(store: ChunkStore, embedder: Embedder | None, batch: Sequence[P
     await store.flush()
 
 
-async def _vectors(store: ChunkStore, embedder: Embedder, chunks: Sequence[Chunk]) -> Mapping[str, Vector]:
-    """Chunk id -> vector; what is stored already isn't embedded again."""
-    known = await store.vectors([chunk.id for chunk in chunks])
-    fresh = [chunk for chunk in chunks if chunk.id not in known]
-    embedded = await embedder.embed_passages([chunk.index_text for chunk in fresh])
-    if embedded and await store.profile() is None:
-        await store.write_profile(StoreProfile(embedder.identity, len(embedded[0])))
-    return {**known, **{chunk.id: vector for chunk, vector in zip(fresh, embedded, strict=True)}}
-
-
-def _records(chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> list[ChunkRecord]:
-    return [ChunkRecord(chunk, count_terms(chunk.index_text), vectors.get(chunk.id)) for chunk in chunks]
+def _records(chunks: Sequence[Chunk]) -> list[ChunkRecord]:
+    return [ChunkRecord(chunk, count_terms(chunk.index_text), None) for chunk in chunks]

@@ -16,7 +16,7 @@ from graphrag_agent.errors import ParseError
 from graphrag_agent.retrieval.ingestion.chunking import split_document
 from graphrag_agent.retrieval.ingestion.parsing import ParsedDocument, parse_file
 
-INGEST_VERSION = 1
+INGEST_VERSION = 2
 """Raise it when parsing, chunking or tokenizing changes what is stored: every document is then written anew."""
 _ID_NAMESPACE = uuid.UUID("0b7c1c9e-6f0e-4c53-9a39-3f5e6b0f0d52")
 
@@ -53,9 +53,9 @@ def document_id(path: Path, target: IngestTarget) -> str:
     return hashlib.sha256(json.dumps(place).encode()).hexdigest()[:32]
 
 
-def content_hash(path: Path, target: IngestTarget, embedder: str) -> str:
-    """Changes with all that decides what is stored for the file."""
-    made_with = [INGEST_VERSION, embedder, target.collection, sorted(target.groups), dict(target.metadata)]
+def content_hash(path: Path, target: IngestTarget) -> str:
+    """Changes with all that decides what is stored for the file, except the embedder: vectors are filled apart."""
+    made_with = [INGEST_VERSION, target.collection, sorted(target.groups), dict(target.metadata)]
     digest = hashlib.sha256(json.dumps(made_with, sort_keys=True).encode())
     if path.is_file():  # what is no file is refused by the parser
         digest.update(path.read_bytes())

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from graphrag_agent.retrieval.embedders import LangChainEmbedder
+from graphrag_agent.retrieval.ingestion.embedding import fill_vectors
 from graphrag_agent.retrieval.ingestion.pipeline import IngestReport, ingest
 from graphrag_agent.retrieval.ingestion.preparation import IngestTarget
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
@@ -52,23 +53,19 @@ class CountingStore(MemoryStore):
 
 
 class Workplace:
-    """A folder of files, a store that counts and an embedder that counts."""
+    """A folder of files and a store that counts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.store = CountingStore()
-        self.embeddings = HashingEmbeddings()
 
     def write(self, name: str, *paragraphs: str) -> None:
         (self.folder / name).write_text("\n\n".join(paragraphs), encoding="utf-8")
 
-    async def ingest(self, *, progress=None, model: str = "hashing", **place: object) -> IngestReport:
+    async def ingest(self, *, progress=None, **place: object) -> IngestReport:
         self.store.writes.clear()
-        self.embeddings.passages.clear()
-        self.embeddings.model = model
-        embedder = LangChainEmbedder(self.embeddings)
         target = IngestTarget(**{"root": self.folder, "tenant": "acme", "collection": "c", **place})
-        return await ingest(self.store, embedder, [self.folder], target, progress)
+        return await ingest(self.store, [self.folder], target, progress)
 
     async def sees(self, word: str, *groups: str) -> int:
         return len(await self.store.search_bm25(count_terms(word), Scope("acme", frozenset(groups)), 99))
@@ -83,31 +80,32 @@ async def place(tmp_path: Path) -> AsyncIterator[Workplace]:
     await made.store.aclose()
 
 
-async def test_an_unchanged_folder_is_neither_written_nor_embedded_again(place: Workplace) -> None:
+async def test_an_unchanged_folder_is_not_written_again(place: Workplace) -> None:
     assert await place.ingest() == IngestReport(documents=2, chunks=3, unchanged=0)
-    assert len(place.embeddings.passages) == 3
     assert await place.ingest() == IngestReport(documents=0, chunks=0, unchanged=2)
-    assert (place.store.writes, place.embeddings.passages) == ([], [])
+    assert place.store.writes == []
 
 
-async def test_a_changed_file_embeds_only_the_passages_that_changed(place: Workplace) -> None:
+async def test_a_changed_file_keeps_the_chunks_and_vectors_of_passages_that_stayed(place: Workplace) -> None:
     await place.ingest()
+    await fill_vectors(place.store, LangChainEmbedder(HashingEmbeddings()))
     before = set(await place.store.chunk_ids((await place.store.documents(Scope("acme")))[0].id))
     place.write("a.md", "# Alpha", "first text", "## Part", "altered text")
     assert await place.ingest() == IngestReport(documents=1, chunks=2, unchanged=1)
-    [passage] = place.embeddings.passages
-    assert "altered text" in passage
+    [pending] = await place.store.pending_chunks(9)
+    assert pending.text.endswith("altered text")
     after = set(await place.store.chunk_ids((await place.store.documents(Scope("acme")))[0].id))
     assert len(before & after) == 1
     assert (await place.sees("second"), await place.sees("altered")) == (0, 1)
 
 
-async def test_new_groups_reach_every_chunk_without_embedding(place: Workplace) -> None:
+async def test_new_groups_reach_every_chunk_and_leave_its_vector(place: Workplace) -> None:
     await place.ingest(groups=("hr",))
+    await fill_vectors(place.store, LangChainEmbedder(HashingEmbeddings()))
     assert (await place.sees("text"), await place.sees("text", "hr")) == (0, 3)
     assert (await place.ingest(groups=("legal",))).documents == 2
     assert (await place.sees("text", "hr"), await place.sees("text", "legal")) == (0, 3)
-    assert place.embeddings.passages == []
+    assert await place.store.pending_chunks(9) == []
 
 
 @pytest.mark.parametrize("change", [{"metadata": {"year": 1}}, {"collection": "d"}, {"tenant": "other"}])
@@ -147,32 +145,6 @@ async def test_whatever_step_failed_the_next_ingest_mends_it(place: Workplace, s
     await place.ingest()
     assert (await place.sees("wholly"), await place.sees("second"), await place.sees("text")) == (0, 1, 3)
     assert (await place.ingest()).unchanged == 2
-
-
-async def test_an_embedder_that_fails_leaves_the_stored_documents_as_they_are(place: Workplace) -> None:
-    await place.ingest()
-    place.write("a.md", "# Alpha", "other words")
-
-    def fail(texts: list[str]) -> list[list[float]]:
-        raise ConnectionError("no route")
-
-    place.embeddings.embed_documents = fail  # type: ignore[method-assign]
-    report = await place.ingest()
-    assert [failed.error for failed in report.failed] == ["no route"]
-    assert (await place.sees("second"), await place.sees("other")) == (1, 0)
-
-
-async def test_a_text_that_the_embedder_refuses_costs_its_document_only(place: Workplace) -> None:
-    class Picky(HashingEmbeddings):
-        def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            if any("second" in text for text in texts):
-                raise ValueError("text too long")
-            return super().embed_documents(texts)
-
-    place.embeddings = Picky()
-    report = await place.ingest()
-    assert (report.documents, [failed.error for failed in report.failed]) == (1, ["text too long"])
-    assert (await place.sees("third"), await place.sees("first")) == (1, 0)
 
 
 KILLED = """

@@ -1,0 +1,161 @@
+"""Vectors for stored chunks that have none yet. `fill_vectors` is the entry.
+
+Chunks are written without vectors, so words find them at once. What is pending is known to the store alone: a kill
+loses the vectors of the last seconds, and the next call goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from graphrag_agent.documents import Chunk
+from graphrag_agent.errors import GraphragError, KnowledgeBaseError
+from graphrag_agent.retrieval.embedders import Embedder
+from graphrag_agent.retrieval.stores.payload import text_hash
+from graphrag_agent.retrieval.stores.port import ChunkStore, StoreProfile, Vector
+
+VectorProgress = Callable[[int], None]
+"""Called with the number of chunks that got their vector since the call before."""
+
+BATCH_CHUNKS = 32
+"""Chunks embedded and written together: a request worth its way to an embedder behind a network."""
+_ROUND_CHUNKS = 256
+"""Chunks read at once and sorted by length, so that a batch isn't padded to one long text."""
+_FLUSH_SECONDS = 5.0
+"""What a kill may cost."""
+_RETRY_SECONDS = (0.5, 2.0)
+"""Waits before a failed batch is tried again."""
+_PROBE = "hello"
+"""A text that no embedder refuses: where it fails too, the embedder is at fault and not the texts."""
+
+
+@dataclass(slots=True)
+class FillOutcome:
+    """What one call of `fill_vectors` did."""
+
+    embedded: int = 0
+    reused: int = 0
+    """Chunks that got the vector of an equal text of their tenant."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Chunk id -> why the embedder doesn't take its text, while it takes others."""
+    error: str | None = None
+    """Why it stopped before the end."""
+
+    @property
+    def problem(self) -> str | None:
+        """What there is to say about chunks that are still pending."""
+        if self.error or not self.refused:
+            return self.error
+        return f"the embedder refuses {len(self.refused)} passages: {next(iter(self.refused.values()))}"
+
+
+async def fill_vectors(store: ChunkStore, embedder: Embedder, progress: VectorProgress | None = None) -> FillOutcome:
+    """Embed what is pending, of all tenants. Never raises for a failing embedder or store: the outcome says so."""
+    fill = VectorFill(embedder, progress)
+    while await fill.advance(store):
+        pass
+    return fill.outcome
+
+
+class VectorFill:
+    """`fill_vectors` round by round, for a caller who wants to let go of the store in between."""
+
+    def __init__(self, embedder: Embedder, progress: VectorProgress | None = None) -> None:
+        self.outcome = FillOutcome()
+        self._embedder = embedder
+        self._progress = progress
+
+    async def advance(self, store: ChunkStore) -> bool:
+        """One round; whether there may be more to do."""
+        try:
+            pending = await store.pending_chunks(_ROUND_CHUNKS + len(self.outcome.refused))
+            pending = [chunk for chunk in pending if chunk.id not in self.outcome.refused]
+            if not pending:
+                return False
+            await self._fill(store, pending)
+        except Exception as error:
+            self.outcome.error = described(error)
+        return self.outcome.error is None
+
+    async def _fill(self, store: ChunkStore, pending: Sequence[Chunk]) -> None:
+        flushed = time.monotonic()
+        try:
+            fresh = await self._reuse(store, pending)
+            for start in range(0, len(fresh), BATCH_CHUNKS):
+                await self._embed(store, fresh[start : start + BATCH_CHUNKS])
+                if time.monotonic() - flushed > _FLUSH_SECONDS:
+                    await store.flush()
+                    flushed = time.monotonic()
+        finally:
+            await asyncio.shield(store.flush())
+
+    async def _reuse(self, store: ChunkStore, pending: Sequence[Chunk]) -> list[Chunk]:
+        """Those that no stored vector fits, short ones first, each text of a tenant once."""
+        hashes: dict[str, dict[str, list[Chunk]]] = {}
+        for chunk in pending:
+            hashes.setdefault(chunk.tenant, {}).setdefault(text_hash(chunk), []).append(chunk)
+        fresh = []
+        for tenant, chunks in hashes.items():
+            known = await store.known_vectors(tenant, list(chunks))
+            found = {chunk.id: vector for name, vector in known.items() for chunk in chunks.get(name, ())}
+            if found:
+                await self._write(store, found)
+                self.outcome.reused += len(found)
+            fresh += [same[0] for name, same in chunks.items() if name not in known]
+        return sorted(fresh, key=lambda chunk: len(chunk.index_text))
+
+    async def _embed(self, store: ChunkStore, batch: Sequence[Chunk]) -> None:
+        for wait in (0.0, *_RETRY_SECONDS):
+            await asyncio.sleep(wait)
+            try:
+                vectors = await self._embedder.embed_passages([chunk.index_text for chunk in batch])
+            except Exception:
+                vectors = None  # the probe below tells whose fault it is
+            if vectors is not None:
+                await self._write_embedded(store, batch, vectors)
+                return
+        await self._embed_singly(store, batch)
+
+    async def _embed_singly(self, store: ChunkStore, batch: Sequence[Chunk]) -> None:
+        """Leave out the texts at fault. Raises what the embedder raises where it takes nothing at all."""
+        await self._embedder.embed_passages([_PROBE])
+        for chunk in batch:
+            try:
+                vectors = await self._embedder.embed_passages([chunk.index_text])
+            except Exception as cause:
+                self.outcome.refused[chunk.id] = described(cause)
+            else:
+                await self._write_embedded(store, [chunk], vectors)
+
+    async def _write_embedded(self, store: ChunkStore, batch: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
+        profile = await store.profile()
+        if profile is None:
+            profile = StoreProfile(self._embedder.identity, len(vectors[0]))
+            await store.write_profile(profile)
+        wrong = next((len(vector) for vector in vectors if len(vector) != profile.dimensions), None)
+        if wrong is not None:
+            raise KnowledgeBaseError(f"{self._embedder.identity} gave {wrong} numbers a text, not {profile.dimensions}")
+        await self._write(store, {chunk.id: vector for chunk, vector in zip(batch, vectors, strict=True)})
+        self.outcome.embedded += len(batch)
+
+    async def _write(self, store: ChunkStore, vectors: Mapping[str, Vector]) -> None:
+        writing = asyncio.ensure_future(store.write_vectors(vectors, self._embedder.identity))
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait([writing])  # it goes on in a thread, and whoever cancels may close the store next
+            raise
+        if self._progress:
+            self._progress(len(vectors))
+
+
+def described(error: Exception) -> str:
+    """One line that may be shown to anyone.
+
+    Messages from outside are left out unless they come from the system: a provider's may quote the text it was sent.
+    """
+    is_ours = isinstance(error, GraphragError | OSError)
+    return f"{type(error).__name__}: {error}" if is_ours and str(error) else type(error).__name__
