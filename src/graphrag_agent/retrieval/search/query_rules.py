@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from graphrag_agent.retrieval.tokenizer import tokenize
 
 _QUOTES = ('""', "“”", "«»", "「」", "『』")
-_QUOTED = re.compile("|".join(f"{first}([^{last}\n]{{2,120}}){last}" for first, last in _QUOTES))
+_QUOTED = re.compile("|".join(f"{pair[0]}([^{pair[1]}\n]{{2,120}}){pair[1]}" for pair in _QUOTES))
 _IDENTIFIER = re.compile(r"(?<!\w)(?=[\w./@:+#-]*\d)(?=[\w./@:+#-]*[^\W\d_])[\w][\w./@:+#-]*[\w]|(?<!\w)\w+_\w+")
 _SENTENCE_END = re.compile(r"(?<=[?？!！;；。])\s*|\n+|(?<=[^\d\s]\.)\s+(?=\S)")
 _CONJUNCTION = re.compile(
