@@ -60,6 +60,17 @@ def iterate_sync(items: AsyncIterator[T]) -> Iterator[T]:
         cancel()
 
 
+async def on_background_loop(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The coroutine's result, from the background loop whatever loop waits for it here.
+
+    For what belongs to one loop, as connections do, and must serve callers on any. Cancelling this cancels it.
+    """
+    loop = _background_loop()
+    if loop is asyncio.get_running_loop():
+        return await coroutine
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
+
+
 def _start(coroutine: Coroutine[Any, Any, T], ended: Callable[[asyncio.Task[T]], None]) -> Callable[[], None]:
     """Start the coroutine in a copy of this context; returns what cancels it."""
     loop = _background_loop()

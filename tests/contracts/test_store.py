@@ -7,12 +7,12 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 import qdrant_edge
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,6 +25,7 @@ from graphrag_agent.retrieval.stores.memory import MemoryStore
 from graphrag_agent.retrieval.stores.payload import text_hash
 from graphrag_agent.retrieval.stores.port import ChunkRecord, ChunkStore, LegHit, StoreCounts, StoreProfile
 from graphrag_agent.retrieval.tokenizer import count_terms
+from tests.store_backends import BACKENDS, opened_store
 
 PROFILE = StoreProfile("test", 3)
 ALL = Scope("acme", frozenset({"hr", "legal"}))
@@ -45,11 +46,10 @@ def document(name: str = "doc", **fields: object) -> Document:
     return replace(base, **fields)  # type: ignore[arg-type]
 
 
-@pytest_asyncio.fixture(params=["memory", "embedded"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ChunkStore]:
-    opened: ChunkStore = MemoryStore() if request.param == "memory" else EdgeStore(tmp_path / "kb")
-    yield opened
-    await opened.aclose()
+@pytest.fixture(params=BACKENDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ChunkStore]:
+    with opened_store(request.param, tmp_path) as opened:
+        yield opened
 
 
 async def bm25(store: ChunkStore, query: str, scope: Scope = ALL, limit: int = 10) -> list[str]:
@@ -295,19 +295,24 @@ async def test_backends_agree_on_ranking_and_scores(tmp_path: Path) -> None:
     words = [f"w{number}" for number in range(60)]
     texts = [" ".join(chance.choices(words, k=chance.randint(1, 80))) for _ in range(80)]
     items = [record(chunk(f"c{n}", text), [chance.gauss(0, 1) for _ in range(3)]) for n, text in enumerate(texts)]
-    both = [MemoryStore(), EdgeStore(tmp_path / "kb")]
-    for store in both:
-        await store.write_profile(PROFILE)
-        await store.write_chunks(items)
-        await store.remove_chunks([f"c{n}" for n in range(0, 80, 7)])
-    for _ in range(10):
-        query, vector = count_terms(" ".join(chance.choices(words, k=4))), [chance.gauss(0, 1) for _ in range(3)]
-        for search in (lambda s, q=query: s.search_bm25(q, ALL, 10), lambda s, v=vector: s.search_dense(v, ALL, 10)):
-            memory, edge = [await search(store) for store in both]
-            assert [hit.chunk.id for hit in memory] == [hit.chunk.id for hit in edge]
-            assert [hit.score for hit in memory] == pytest.approx([hit.score for hit in edge], rel=1e-4, abs=1e-5)
-    for store in both:
-        await store.aclose()
+    with ExitStack() as opened:
+        memory, *others = [
+            opened.enter_context(opened_store(name, tmp_path)) for name in ("memory", "embedded", "server")
+        ]
+        for store in (memory, *others):
+            await store.write_profile(PROFILE)
+            await store.write_chunks(items)
+            await store.remove_chunks([f"c{n}" for n in range(0, 80, 7)])
+        for _ in range(10):
+            query, vector = count_terms(" ".join(chance.choices(words, k=4))), [chance.gauss(0, 1) for _ in range(3)]
+            for other in others:
+                _agree(await memory.search_bm25(query, ALL, 10), await other.search_bm25(query, ALL, 10))
+                _agree(await memory.search_dense(vector, ALL, 10), await other.search_dense(vector, ALL, 10))
+
+
+def _agree(one: list[LegHit], other: list[LegHit]) -> None:
+    assert [hit.chunk.id for hit in one] == [hit.chunk.id for hit in other]
+    assert [hit.score for hit in one] == pytest.approx([hit.score for hit in other], rel=1e-4, abs=1e-5)
 
 
 async def test_a_closed_folder_opens_again_as_it_was(tmp_path: Path) -> None:
@@ -397,12 +402,11 @@ NARROWING = st.none() | st.frozensets(NAMES, max_size=2)
 SCOPES = st.builds(Scope, NAMES, st.frozensets(NAMES | st.just(EVERYONE), max_size=2), NARROWING, NARROWING, NARROWING)
 
 
-@pytest.fixture(scope="module", params=["memory", "embedded"])
+@pytest.fixture(scope="module", params=BACKENDS)
 def kept_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChunkStore]:
-    store: ChunkStore = MemoryStore() if request.param == "memory" else EdgeStore(tmp_path_factory.mktemp("kb"))
-    asyncio.run(store.write_profile(PROFILE))
-    yield store
-    asyncio.run(store.aclose())
+    with opened_store(request.param, tmp_path_factory.mktemp("kb")) as opened:
+        asyncio.run(opened.write_profile(PROFILE))
+        yield opened
 
 
 @settings(max_examples=25, deadline=None)

@@ -1,0 +1,93 @@
+"""Where a Qdrant server is, and how its collections are made and asked. Nothing here opens a connection."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import warnings
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Literal
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from graphrag_agent.errors import SettingsError
+
+_SCHEMES = ("http://", "https://")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """Shards, replicas and write consistency count when the collections are made, the others with every request."""
+
+    prefix: str = "graphrag"
+    """The collections are PREFIX_chunks and PREFIX_documents; another prefix is another knowledge base."""
+    shards: int = 1
+    replicas: int = 1
+    write_consistency: int = 1
+    """Replicas that must have a write before it counts."""
+    write_ordering: Literal["weak", "medium", "strong"] = "weak"
+    timeout_seconds: float = 10.0
+    """Seconds that a read may take with all its tries."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.prefix):
+            raise SettingsError(f"prefix={self.prefix!r}: up to 64 letters, digits, '_', '-' and '.'")
+        if min(self.shards, self.replicas, self.write_consistency) < 1 or not self.timeout_seconds > 0:
+            raise SettingsError("shards, replicas and write_consistency are at least 1, timeout_seconds above 0")
+        if self.write_consistency > self.replicas:
+            raise SettingsError(f"write_consistency={self.write_consistency} is more than replicas={self.replicas}")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """A server's URL, safe to show, and beside it what must never be shown."""
+
+    url: str
+    headers: dict[str, str] = field(repr=False)
+
+
+def is_server(location: str | Path) -> bool:
+    """Whether the location of a knowledge base is a URL rather than a folder."""
+    return str(location).strip().lower().startswith(_SCHEMES)
+
+
+def parse_address(location: str) -> ServerAddress:
+    """The server's address, with the key of QDRANT_API_KEY; a user and password in the URL go to a proxy before it.
+
+    Raises SettingsError, without the password, for what is no address. A key that would travel unencrypted to another
+    machine gets a warning.
+    """
+    parts, port = _split(location)
+    netloc = parts.netloc.rpartition("@")[2]
+    url = f"{parts.scheme}://{netloc}{parts.path.rstrip('/')}"
+    if parts.query or parts.fragment:
+        raise SettingsError(f"knowledge base {url!r}: leave out what follows '?' or '#'; a key goes to QDRANT_API_KEY")
+    headers = {}
+    if key := os.environ.get("QDRANT_API_KEY"):
+        headers["api-key"] = key
+    if parts.username is not None:
+        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers["authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
+    if headers and parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
+        warnings.warn(f"the key for {url} travels unencrypted: use https", UserWarning, stacklevel=2)
+    return ServerAddress(url if port else f"{parts.scheme}://{netloc}:6333{parts.path.rstrip('/')}", headers)
+
+
+def _split(location: str) -> tuple[SplitResult, int | None]:
+    try:
+        parts = urlsplit(location.strip())
+        if parts.hostname and "\\" not in parts.netloc:
+            return parts, parts.port
+    except ValueError:  # its text would repeat the password
+        pass
+    raise SettingsError("the knowledge base's URL has no host or a bad port: write it like http://host:6333")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

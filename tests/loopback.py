@@ -1,0 +1,97 @@
+"""A small HTTP server on loopback, for fakes of real servers: one reply a request, or none.
+
+A fake is a subclass with `answer`. Connections are kept alive, as real servers do.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    """With what follows "?"."""
+    headers: dict[str, str]
+    """Names in small letters."""
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Status 0 closes the connection without a reply; `is_cut` sends half of the body and closes it."""
+
+    status: int = 200
+    body: Any = None
+    """Bytes as they are, else what JSON is made of."""
+    headers: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    """How long it takes, unless the server stops before."""
+    is_cut: bool = False
+
+
+class LoopbackServer:
+    def __init__(self) -> None:
+        self.stopping = threading.Event()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._server.daemon_threads = True
+        self._server.fake = self  # type: ignore[attr-defined]
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopping.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, request: Request) -> Reply:
+        raise NotImplementedError
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def _reply(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        body = self.rfile.read(int(headers.get("content-length", 0)))
+        fake: LoopbackServer = self.server.fake  # type: ignore[attr-defined]
+        reply = fake.answer(Request(self.command, self.path, headers, body))
+        if reply.seconds:
+            fake.stopping.wait(reply.seconds)
+        if reply.status == 0 or fake.stopping.is_set():
+            self.close_connection = True
+            return
+        data = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
+        try:
+            self._send(reply, data)
+        except OSError:  # the client has left
+            self.close_connection = True
+
+    def _send(self, reply: Reply, data: bytes) -> None:
+        self.send_response(reply.status)
+        fields = {"content-type": "application/json", "content-length": str(len(data)), **reply.headers}
+        for name, value in fields.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data[: len(data) // 2] if reply.is_cut else data)
+        if reply.is_cut:
+            self.close_connection = True
+
+    do_GET = do_POST = do_PUT = do_DELETE = _reply  # noqa: N815  # the base class's names
+
+    def log_message(self, *_: object) -> None:
+        pass
