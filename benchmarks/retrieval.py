@@ -1,4 +1,4 @@
-"""How well the product's own ingest and search find documents, leg by leg.
+"""How well the product's own ingest and search find documents: leg by leg, fusion by fusion, strategy by strategy.
 
     python -m benchmarks.retrieval --data DIR [--pool DIR ...] [--queries N] [--cache FILE] [--json]
 
@@ -16,7 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,8 +24,20 @@ from typing import Any, NamedTuple
 from benchmarks.embedding_cache import CachedEmbedder
 from graphrag_agent.retrieval.embedders import Embedder, resolve_embedder
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
+from graphrag_agent.retrieval.search.strategies import QueryWriter
 
-LEGS: dict[str, tuple[str, ...] | None] = {"bm25": ("bm25",), "dense": ("dense",), "hybrid": None}
+ROWS: dict[str, Mapping[str, Any]] = {
+    "bm25": {"legs": ("bm25",)},
+    "dense": {"legs": ("dense",)},
+    "hybrid": {},
+    "hybrid_rrf": {"fusion": "rrf"},
+    "hybrid_minmax": {"fusion": "min_max"},
+    "multi_query": {"strategy": "multi_query"},
+    "hyde": {"strategy": "hyde"},
+}
+"""Row -> how its searches differ from what a user gets without asking, who gets `hybrid`."""
+WITHOUT_VECTORS = ("bm25",)
+WITH_MODEL = ("hyde",)
 CHUNKS_ASKED = 50
 """Enough that ten different documents are among them."""
 
@@ -47,33 +59,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cache", type=Path, help="SQLite file that keeps the vectors for the next run")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     options = parser.parse_args(arguments)
-    embedder = resolve_embedder(options.embedder)
-    report = asyncio.run(measure(options.data, options.pool, options.queries, embedder, options.cache))
+    with ExitStack() as stack:
+        embedder = resolve_embedder(options.embedder)
+        cached = stack.enter_context(CachedEmbedder(embedder, options.cache)) if embedder else None
+        report = asyncio.run(measure(options.data, options.pool, options.queries, cached))
     print(json.dumps(report, ensure_ascii=False) if options.json else render_table(report))
     return 0
 
 
 async def measure(
-    data: Path, pools: Sequence[Path], limit: int | None, embedder: Embedder | None, cache: Path | None = None
+    data: Path, pools: Sequence[Path], limit: int | None, embedder: Embedder | None, writer: QueryWriter | None = None
 ) -> dict[str, Any]:
-    """Ingest the corpora into a fresh embedded store and run every query on every leg."""
+    """Ingest the corpora into a fresh embedded store and run every query for every row."""
     queries = load_queries(data)[:limit]
-    with ExitStack() as stack:
-        cached = stack.enter_context(CachedEmbedder(embedder, cache)) if embedder else None
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="retrieval-benchmark-"))
+    skipped = skip_reasons(embedder, writer)
+    with tempfile.TemporaryDirectory(prefix="retrieval-benchmark-") as folder:
         names = write_corpus(Path(folder, "documents"), [data, *pools])
-        async with KnowledgeBase.open(Path(folder, "kb"), embedder=cached) as knowledge:
+        async with KnowledgeBase.open(Path(folder, "kb"), embedder=embedder, query_writer=writer) as knowledge:
             started = time.perf_counter()
             report = await knowledge.aingest(Path(folder, "documents"), progress=_tell)
             _say(f"\ningested {report.documents} documents, {report.chunks} chunks", time.perf_counter() - started)
             if report.failed:
                 _say(f"left out {len(report.failed)}, the first: {report.failed[0].error}")
-            legs = {
-                name: await measure_leg(knowledge, chosen, queries, names, cached if name != "bm25" else None)
-                for name, chosen in LEGS.items()
-                if name == "bm25" or embedder
-            }
-    return {"data": str(data), "documents": len(names), "queries": len(queries), "legs": legs}
+            rows = {}
+            for name, choices in ROWS.items():
+                if name not in skipped:
+                    rows[name] = await measure_row(knowledge, choices, queries, names, embedder)
+                    _say(f"{name}: nDCG@10 {rows[name]['ndcg@10']}")
+    return {"data": str(data), "documents": len(names), "queries": len(queries), "legs": rows, "not_run": skipped}
+
+
+def skip_reasons(embedder: Embedder | None, writer: QueryWriter | None) -> dict[str, str]:
+    """Row -> why it isn't measured."""
+    reasons = {}
+    for name in ROWS:
+        if embedder is None and name not in WITHOUT_VECTORS:
+            reasons[name] = "not run: needs an embedder"
+        elif writer is None and name in WITH_MODEL:
+            reasons[name] = "not run: needs a chat model"
+    return reasons
 
 
 def load_queries(folder: Path) -> list[Query]:
@@ -98,21 +122,23 @@ def write_corpus(target: Path, folders: Sequence[Path]) -> dict[str, str]:
     return names
 
 
-async def measure_leg(
+async def measure_row(
     knowledge: KnowledgeBase,
-    legs: tuple[str, ...] | None,
+    choices: Mapping[str, Any],
     queries: Sequence[Query],
-    names: dict[str, str],
+    names: Mapping[str, str],
     embedder: Embedder | None,
 ) -> dict[str, float]:
-    """Means over the queries, and the median milliseconds of a search without the embedding of its query."""
+    """Means over the queries, and the median milliseconds of a search without the embedding of its queries."""
     scores: list[dict[str, float]] = []
     milliseconds: list[float] = []
     for query in queries:
-        if embedder:
+        if "strategy" in choices:  # a first search has the queries embedded that the strategy adds
+            await knowledge.asearch(query.question, top_k=CHUNKS_ASKED, **choices)
+        elif embedder:
             await embedder.embed_query(query.question)
         started = time.perf_counter()
-        result = await knowledge.asearch(query.question, top_k=CHUNKS_ASKED, legs=legs)
+        result = await knowledge.asearch(query.question, top_k=CHUNKS_ASKED, **choices)
         milliseconds.append((time.perf_counter() - started) * 1000)
         ranking = list(dict.fromkeys(names[Path(hit.chunk.source).name] for hit in result.hits))
         scores.append(rate(ranking, query.gold))
@@ -137,14 +163,14 @@ def rate(ranking: Sequence[str], gold: frozenset[str]) -> dict[str, float]:
 
 
 def render_table(report: dict[str, Any]) -> str:
-    """A line a leg."""
+    """A line a row."""
     metrics = list(next(iter(report["legs"].values())))
     lines = [f"{report['data']}: {report['documents']} documents, {report['queries']} queries"]
-    lines.append(" ".join([f"{'leg':8}", *(f"{metric:>{max(9, len(metric))}}" for metric in metrics)]))
+    lines.append(" ".join([f"{'row':13}", *(f"{metric:>{max(9, len(metric))}}" for metric in metrics)]))
     for name, values in report["legs"].items():
         cells = [f"{values[metric]:>{max(9, len(metric))}}" for metric in metrics]
-        lines.append(" ".join([f"{name:8}", *cells]))
-    return "\n".join(lines)
+        lines.append(" ".join([f"{name:13}", *cells]))
+    return "\n".join([*lines, *(f"{name:13} {reason}" for name, reason in report["not_run"].items())])
 
 
 def _rows(path: Path) -> Iterable[dict[str, Any]]:

@@ -35,3 +35,5 @@ def test_a_run_over_the_products_own_ingest_prints_one_object(tmp_path: Path, ca
     assert (report["documents"], report["queries"], list(report["legs"])) == (3, 1, ["bm25"])
     assert report["legs"]["bm25"]["ndcg@10"] == report["legs"]["bm25"]["mrr"] == 1.0
     assert report["legs"]["bm25"]["query_ms"] > 0
+    assert list(report["not_run"]) == ["dense", "hybrid", "hybrid_rrf", "hybrid_minmax", "multi_query", "hyde"]
+    assert set(report["not_run"].values()) == {"not run: needs an embedder"}
