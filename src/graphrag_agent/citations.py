@@ -28,6 +28,10 @@ class Evidence:
     """Where the text begins in the document's extracted text, in characters."""
     end: int
     text: str
+    merged: tuple[str, ...] = ()
+    """Ids of neighbouring chunks that the text holds besides the chunk itself."""
+    left_out: int = 0
+    """Sentences at the end of the passage that are not in the text, for want of tokens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ CLOSING_TAG = "</evidence>"
 _TAG = re.compile(r"<(?=/?evidence)", re.IGNORECASE)
 
 
-def opening_tag(*, id_: str, title: str, heading: str, page: int | None) -> str:
-    """The tag in front of a passage, on one line; what is empty is left out."""
-    shown: dict[str, object] = {"id": id_, "title": title, "heading": heading, "page": page or ""}
+def opening_tag(*, id_: str, title: str, heading: str, page: int | None, note: str = "") -> str:
+    """The tag in front of a passage, on one line; what is empty is left out. `note`: what the passage lacks."""
+    shown: dict[str, object] = {"id": id_, "title": title, "heading": heading, "page": page or "", "note": note}
     attributes = (f' {name}="{html.escape(" ".join(str(value).split()))}"' for name, value in shown.items() if value)
     return f"<evidence{''.join(attributes)}>"
 

@@ -17,11 +17,14 @@ from graphrag_agent.documents import Hit, assign_short_ids
 from graphrag_agent.retrieval.evidence_tags import CLOSING_TAG, opening_tag, without_tags
 
 _REQUIRED_FIELDS = {"id", "chunk_id", "document_id", "score", "start", "end", "at"}
-_PLACE_FIELDS = ("id", "chunk_id", "document_id", "title", "source", "page", "heading", "score", "start", "end")
+_PLACE_FIELDS = (
+    *("id", "chunk_id", "document_id", "title", "source", "page", "heading", "score", "start", "end"),
+    *("merged", "left_out"),
+)
 
 
-def evidence_of(hits: Iterable[Hit]) -> list[Evidence]:
-    """Hits as the model is to see them."""
+def evidence_of(hits: Iterable[Hit], merged: Mapping[str, tuple[str, ...]] | None = None) -> list[Evidence]:
+    """Hits as the model is to see them; `merged` names the other chunks in a hit's text, by the hit's chunk id."""
     return [
         Evidence(
             id=hit.id,
@@ -35,6 +38,7 @@ def evidence_of(hits: Iterable[Hit]) -> list[Evidence]:
             start=hit.chunk.start,
             end=hit.chunk.end,
             text=hit.chunk.text,
+            merged=(merged or {}).get(hit.chunk.id, ()),
         )
         for hit in hits
     ]
@@ -44,7 +48,8 @@ def render_evidence(evidence: Sequence[Evidence], *, note: str = "") -> tuple[st
     """The message text, and the artifact whose hits point into it."""
     text, hits = "", []
     for item in evidence:
-        text += opening_tag(id_=item.id, title=item.title, heading=item.heading, page=item.page) + "\n"
+        lacks = f"… {_sentences(item.left_out)} left out; read the document for more" if item.left_out else ""
+        text += opening_tag(id_=item.id, title=item.title, heading=item.heading, page=item.page, note=lacks) + "\n"
         start = len(text)
         text += without_tags(item.text)
         hits.append({**_place(item), "at": [start, len(text)]})
@@ -53,14 +58,27 @@ def render_evidence(evidence: Sequence[Evidence], *, note: str = "") -> tuple[st
     return text.rstrip("\n"), {"hits": hits}
 
 
+def note_of(message: ToolMessage) -> str:
+    """The note at the end of a message with evidence; empty where it has none."""
+    return _note(message.text, hits_of(message))
+
+
 def read_evidence(messages: Iterable[BaseMessage]) -> dict[str, Evidence]:
-    """Short id -> evidence of every tool message among the messages."""
+    """Short id -> evidence of every tool message among the messages.
+
+    A chunk that was shown twice, alone and among neighbours, has the text of both.
+    """
     found: dict[str, Evidence] = {}
     for message in messages:
         if isinstance(message, ToolMessage):
             for item in _read(message.text, hits_of(message)):
-                found.setdefault(item.id, item)
+                found[item.id] = _united(found[item.id], item) if item.id in found else item
     return found
+
+
+def chunk_ids_of(message: ToolMessage) -> set[str]:
+    """Every chunk that the message shows, merged neighbours too."""
+    return {name for hit in hits_of(message) for name in (hit["chunk_id"], *hit.get("merged", ()))}
 
 
 def hits_of(message: ToolMessage) -> Sequence[Mapping[str, Any]]:
@@ -85,19 +103,52 @@ def rename_collisions(
     if all(taken.get(item.id, item.chunk_id) == item.chunk_id for item in evidence):
         return content, artifact
     names = assign_short_ids([item.chunk_id for item in evidence], taken)
-    note = content.rpartition("\nNote: ")[2] if "\nNote: " in content else ""
-    return render_evidence([replace(item, id=names[item.chunk_id]) for item in evidence], note=note)
+    renamed = [replace(item, id=names[item.chunk_id]) for item in evidence]
+    text, found = render_evidence(renamed, note=_note(content, artifact["hits"]))
+    return text, {**artifact, **found}
+
+
+def _note(content: str, hits: Sequence[Mapping[str, Any]]) -> str:
+    behind = content[max((hit["at"][1] for hit in hits), default=0) :]  # a passage may have such a line too
+    return behind.partition("Note: ")[2]
+
+
+def _sentences(count: int) -> str:
+    return "1 sentence" if count == 1 else f"{count} sentences"
+
+
+def _united(first: Evidence, second: Evidence) -> Evidence:
+    """Both texts as one where they overlap in their document; else the first."""
+    low, high = sorted((first, second), key=lambda item: (item.start, -item.end))
+    both_exact = all(len(item.text) == item.end - item.start for item in (low, high))
+    if first.chunk_id != second.chunk_id or not both_exact or high.start > low.end:
+        return first
+    overlap = min(low.end, high.end) - high.start
+    if low.text[high.start - low.start :][:overlap] != high.text[:overlap]:
+        return first
+    widest = max(low.end, high.end)
+    return replace(
+        first,
+        start=low.start,
+        end=widest,
+        text=low.text + high.text[overlap:],
+        merged=tuple(dict.fromkeys((*first.merged, *second.merged))),
+        left_out=max((item for item in (low, high) if item.end == widest), key=lambda item: item.start).left_out,
+    )
 
 
 def _place(item: Evidence) -> dict[str, Any]:
-    return {name: value for name in _PLACE_FIELDS if (value := getattr(item, name)) not in (None, "")}
+    place = {name: getattr(item, name) for name in _PLACE_FIELDS}
+    place["merged"] = list(item.merged)
+    return {name: value for name, value in place.items() if value or name in _REQUIRED_FIELDS}
 
 
 def _read(text: str, hits: Sequence[Mapping[str, Any]]) -> list[Evidence]:
     defaults = {"page": None, "heading": "", "title": "", "source": ""}
+    places = ({name: hit[name] for name in _PLACE_FIELDS if name in hit} for hit in hits)
     return [
-        Evidence(**{**defaults, **{name: hit[name] for name in _PLACE_FIELDS if name in hit}}, text=_slice(text, hit))
-        for hit in hits
+        Evidence(**{**defaults, **place, "merged": tuple(place.get("merged", ()))}, text=_slice(text, hit))
+        for place, hit in zip(places, hits, strict=True)
     ]
 
 

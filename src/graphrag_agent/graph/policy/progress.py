@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from graphrag_agent.graph.policy.pairing import calls_of
-from graphrag_agent.tools.evidence_message import hits_of
+from graphrag_agent.tools.evidence_message import chunk_ids_of, hits_of
 from graphrag_agent.tools.registry import ToolRegistry
 from graphrag_agent.tools.spec import SEARCH_FAMILY
 
@@ -27,7 +27,7 @@ def fruitless_rounds(turn: Sequence[BaseMessage], tools: ToolRegistry) -> int:
             for id_, name in names.items()
             if id_ in results and results[id_].status != "error" and _is_search(name, tools)
         ]
-        found = {hit["chunk_id"] for id_ in names if id_ in results for hit in hits_of(results[id_])}
+        found = {chunk for id_ in names if id_ in results for chunk in chunk_ids_of(results[id_])}
         if found - known:
             row = 0
         elif searched:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from graphrag_agent.citations import Evidence
+from graphrag_agent.graph.policy.packing import cut_to_sentences
 from graphrag_agent.token_estimate import estimate_tokens
-from graphrag_agent.tools.evidence_message import hits_of, read_evidence, render_evidence
+from graphrag_agent.tools.evidence_message import hits_of, note_of, read_evidence, render_evidence
 
 RESULT_SHARE = 0.5
 """No single result may take more of the whole budget than this."""
 
 KEPT_CHARACTERS = 200
 """Of a result for which no room is left: enough to see what it was."""
+
+SENTENCE_CHARACTERS = 2_000
+"""Looked at behind a cut, to know whether a sentence ends there."""
 
 
 def tokens_shown(turn: Iterable[BaseMessage]) -> int:
@@ -25,7 +30,8 @@ def tokens_shown(turn: Iterable[BaseMessage]) -> int:
 def fit_results(results: Sequence[ToolMessage], *, shown: int, limit: int) -> list[ToolMessage]:
     """The results, cut so that with the `shown` tokens of earlier ones they stay within the limit.
 
-    Evidence is left out by whole passages, worst first; other text is cut at its end. What was left out is said.
+    Evidence is left out worst first, the last that fits in part by whole sentences; other text is cut at its end. What
+    was left out is said.
     """
     fitted = []
     for result in results:
@@ -42,12 +48,28 @@ def _cut_evidence(result: ToolMessage, room: int) -> ToolMessage:
     kept: list[Evidence] = []
     for item in evidence:
         if estimate_tokens(render_evidence([*kept, item])[0]) > room:
+            kept += _shortened(item, kept, room)
             break
         kept.append(item)
-    left_out = len(evidence) - len(kept)
-    note = f"{left_out} of {len(evidence)} passages were left out: the tokens for this turn are spent."
-    content, artifact = render_evidence(kept, note=note)
+    left_out, shortened = len(evidence) - len(kept), sum(item.left_out > 0 for item in kept)
+    told = f"{left_out} of {len(evidence)} passages were left out: the tokens for this turn are spent."
+    note = " ".join(part for part in (note_of(result), told if left_out else "") if part)
+    content, found = render_evidence(kept, note=note)
+    artifact = {**result.artifact, **found}
+    if "trace" in artifact:
+        artifact["trace"] = {**artifact["trace"], "over_budget": {"left_out": left_out, "shortened": shortened}}
     return result.model_copy(update={"content": content, "artifact": artifact})
+
+
+def _shortened(item: Evidence, before: Sequence[Evidence], room: int) -> list[Evidence]:
+    """The beginning of the passage in what is left of the room; empty where not a sentence fits."""
+    empty = replace(item, text="", left_out=max(item.left_out, 1))
+    packed = cut_to_sentences(item.text, room - estimate_tokens(render_evidence([*before, empty])[0]) - 1)
+    if not packed.text:
+        return []
+    left_out = item.left_out + packed.left_out
+    # which of its neighbours are still in it nobody knows, so none is counted as shown
+    return [replace(item, text=packed.text, end=item.start + len(packed.text), left_out=left_out, merged=())]
 
 
 def _cut_text(result: ToolMessage, room: int) -> ToolMessage:
@@ -56,5 +78,8 @@ def _cut_text(result: ToolMessage, room: int) -> ToolMessage:
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if estimate_tokens(text[:middle]) <= room else (low, middle - 1)
+    sentences = cut_to_sentences(text[: low + SENTENCE_CHARACTERS], room).text
+    if 2 * len(sentences) > low:  # data and code have no sentences to speak of
+        low = len(sentences)
     note = f"[{len(text) - low} of {len(text)} characters were left out: the tokens for this turn are spent]"
     return result.model_copy(update={"content": f"{text[:low]}\n{note}"})

@@ -44,6 +44,14 @@ def test_a_round_that_finds_something_new_ends_the_row():
     assert [fruitless_rounds(turn[: 2 * n], TOOLS) for n in range(4)] == [0, 0, 1, 0]
 
 
+def test_a_neighbour_that_was_shown_inside_another_passage_is_not_new():
+    both = Evidence("a", "a", "d", "T", "t.md", None, "", 0.5, 0, 3, "a b", merged=("b",))
+    first = round_of("a", number=1)
+    first[1] = tool_message(first[0].tool_calls[0], *render_evidence([both]))  # type: ignore[union-attr]
+    assert fruitless_rounds([*first, *round_of("b", number=2)], TOOLS) == 1
+    assert fruitless_rounds([*first, *round_of("b c", number=2)], TOOLS) == 0
+
+
 def test_a_round_counts_once_however_many_calls_it_had():
     assert fruitless_rounds(round_of("a", "a", "a"), TOOLS) == 0
     assert fruitless_rounds([*round_of("a", number=1), *round_of("a", "", "a", number=2)], TOOLS) == 1
