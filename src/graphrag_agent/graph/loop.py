@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -146,9 +147,8 @@ class Request:
     @cached_property
     def scope_key(self) -> str:
         """The scope as text, for fingerprints: the same words under another scope are another call."""
-        return "|".join(
-            f"{name}={','.join(sorted(values))}" for name, values in sorted(self.scope.conditions().items())
-        )
+        conditions = {name: sorted(values) for name, values in self.scope.conditions().items()}
+        return json.dumps(conditions, sort_keys=True)  # names may hold any separator
 
     @property
     def protocol(self) -> Protocol:
@@ -166,8 +166,9 @@ def principal_of(user: Any) -> Principal:
     if user is None:
         return PUBLIC
     claims = {name: user[name] for name in ("tenant", "groups") if name in user}
+    groups = claims.get("groups") or ()
     return Principal(
         tenant=str(claims.get("tenant") or PUBLIC.tenant),
         user=str(user.identity),
-        groups=tuple(map(str, claims.get("groups") or ())),
+        groups=tuple(map(str, [groups] if isinstance(groups, str) else groups)),
     )

@@ -57,8 +57,8 @@ async def run_call(request: Request, call: Mapping[str, Any], config: RunnableCo
 
 async def _run(spec: ToolSpec, request: Request, call: Mapping[str, Any], config: RunnableConfig) -> ToolMessage:
     arguments = spec.validate(call["args"])
-    if "scope" in spec.injected:
-        arguments["scope"] = request.scope
+    given = {"scope": request.scope, "strategy": request.context.strategy, "rerank": request.context.rerank}
+    arguments |= {name: value for name, value in given.items() if name in spec.injected}
     if request.context.top_k is not None and "top_k" in arguments:
         arguments["top_k"] = min(arguments["top_k"], request.context.top_k)
     retries = RETRIES if spec.side_effect_free else 0

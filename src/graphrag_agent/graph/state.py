@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypedDict
 from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
 from langgraph.channels import DeltaChannel, UntrackedValue
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.types import Overwrite
 
 SNAPSHOT_FREQUENCY = 30
 """Updates of `messages` (two a turn) between full copies in a checkpoint. Every turn reads back to the last copy: with
@@ -75,3 +76,9 @@ class TurnState(TurnOutput, total=False):
     """Set when the turn must stop: max_rounds, max_calls, max_seconds, no_new_evidence, refused, model_error."""
     early: Annotated[dict[str, Any], UntrackedValue]
     """Call id -> EarlyCall. Never stored: after a resume the calls are simply run."""
+
+
+def emptied(state: TurnState) -> dict[str, Any]:
+    """The update that empties what a turn leaves behind; what is empty is not written, which costs a row each."""
+    empty: dict[str, Any] = {"turn": Overwrite([]), "ledger": {}, "ending": "", "outcome": {}}
+    return {name: value for name, value in empty.items() if state.get(name)}

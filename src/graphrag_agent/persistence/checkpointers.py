@@ -29,12 +29,14 @@ async def open_checkpointer(kind: Literal["memory", "sqlite"], path: Path) -> As
         return
     try:
         import aiosqlite
-        from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+        from graphrag_agent.persistence.grouped_sqlite import GroupedSqliteSaver
     except ImportError:
         raise MissingExtraError("the checkpointer 'sqlite'", "sqlite") from None
     async with aiosqlite.connect(path, iter_chunk_size=ROWS_AT_ONCE) as connection:
-        saver = AsyncSqliteSaver(connection, serde=build_serializer())
+        saver = GroupedSqliteSaver(connection, path, serde=build_serializer())
         await saver.setup()
-        # WAL (set by the saver) and NORMAL survive a killed process; 27 fsyncs a turn become 0.3 (DESIGN 8)
-        await saver.conn.execute("PRAGMA synchronous=NORMAL")
-        yield saver
+        try:
+            yield saver
+        finally:
+            await saver.aclose()

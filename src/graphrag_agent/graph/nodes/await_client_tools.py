@@ -32,7 +32,7 @@ def await_client_tools(loop: Loop, state: TurnState, config: RunnableConfig) -> 
     fitted = fit_results(messages, shown=tokens_shown(state["turn"]), limit=limit)
     now = time.time()
     waited = Spent.of(state.get("budget"), now=now).resumed(now)  # the client's time is not the turn's
-    goto = "summarize_on_max_iterations" if state["ending"] else "model"
+    goto = "summarize_on_max_iterations" if state.get("ending") else "model"
     return Command(update={"turn": fitted, "budget": waited.at(now)}, goto=goto)
 
 

@@ -7,13 +7,13 @@ import time
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
-from langgraph.types import Command, Overwrite
+from langgraph.types import Command
 
 from graphrag_agent.citations import CitedText, resolve_citations
 from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent
 from graphrag_agent.graph.policy.progress import queries_without_hits
-from graphrag_agent.graph.state import TurnState
+from graphrag_agent.graph.state import TurnState, emptied
 from graphrag_agent.tools.evidence_message import read_evidence
 
 
@@ -43,11 +43,9 @@ def commit_answer(loop: Loop, state: TurnState, config: RunnableConfig) -> Comma
     )
     return Command(
         update={
+            **emptied(state),
             "messages": [committed],
-            "turn": Overwrite([]),
-            "ledger": {},
             "budget": {},
-            "ending": "",
             "outcome": outcome,
         }
     )

@@ -37,12 +37,10 @@ def dedupe_guard(loop: Loop, state: TurnState, config: RunnableConfig) -> Comman
     ending = ending_after_batch(spent, request.limits)
     if not running and any(verdict.error == "closed" for verdict in verdicts):
         ending = "no_new_evidence"  # it was told, and searches all the same
-    update: dict[str, Any] = {
-        "turn": [_answer(verdict) for verdict in verdicts if not verdict.runs],
-        "ledger": {**ledger, **{verdict.mark: verdict.call["id"] for verdict in running}},
-        "budget": spent.at(now),
-        "ending": ending,
-    }
+    answered = [_answer(verdict) for verdict in verdicts if not verdict.runs]
+    marks = {verdict.mark: verdict.call["id"] for verdict in running}
+    changed = {"turn": answered, "ledger": {**ledger, **marks} if marks else {}, "ending": ending}
+    update = {"budget": spent.at(now), **{name: value for name, value in changed.items() if value}}
     if not running:
         return Command(update=update, goto="summarize_on_max_iterations" if ending else "model")
     return Command(update=update, goto=_tasks(request, running, ending, spent.at(now)))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Command, Overwrite
+from langgraph.types import Command
 
 from graphrag_agent.graph.loop import Loop
 from graphrag_agent.graph.policy.budget import Spent
 from graphrag_agent.graph.prompts.building import CANCELLED
-from graphrag_agent.graph.state import TurnState
+from graphrag_agent.graph.state import TurnState, emptied
 
 
 def start_turn(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
@@ -24,14 +23,7 @@ def start_turn(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[
     now = time.time()
     started = Spent.begin((question and question.id) or "", now=now)
     cancelled = _cancelled(messages, Spent.of(state.get("budget"), now=now).question, started.question)
-    update: dict[str, Any] = {
-        **({"messages": cancelled} if cancelled else {}),
-        "turn": Overwrite([]),
-        "ledger": {},
-        "budget": started.at(now),
-        "ending": "",
-        "outcome": {},
-    }
+    update = {**({"messages": cancelled} if cancelled else {}), **emptied(state), "budget": started.at(now)}
     return Command(update=update, goto="retrieve_once" if protocol == "one_shot" else "model")
 
 

@@ -32,7 +32,7 @@ class SingleCall(TypedDict):
 async def tool_dispatch(loop: Loop, state: TurnState | SingleCall, config: RunnableConfig) -> Command[str]:
     """The results of one task's calls, in call order."""
     request, spent = loop.request(), Spent.of(state.get("budget"), now=time.time())
-    goto = "summarize_on_max_iterations" if state["ending"] else "model"
+    goto = "summarize_on_max_iterations" if state.get("ending") else "model"
     limit = request.limits.max_evidence_tokens
     if "call" in state:
         alone = await run_call(request, cast(SingleCall, state)["call"], config, spent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphrag_agent.context import Budget
@@ -60,7 +60,8 @@ class Spent:
     def at(self, now: float) -> dict[str, Any]:
         """The channel's value, JSON-like; zero counts are left out to keep checkpoints small."""
         written = replace(self, seconds=round(now - self.started_at, 3), process=PROCESS)
-        return {name: value for name, value in asdict(written).items() if value}
+        values = ((name, getattr(written, name)) for name in self.__dataclass_fields__)
+        return {name: dict(value) if isinstance(value, Mapping) else value for name, value in values if value}
 
     def plus(self, **counts: int) -> Spent:
         """With these counts added."""

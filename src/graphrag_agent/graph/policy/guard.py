@@ -66,6 +66,11 @@ class GuardRules:
         """Call id -> the call."""
         return {call["id"]: call for message in self.turn for call in calls_of(message)}
 
+    @cached_property
+    def known(self) -> dict[str, _Known]:
+        """Call id -> what the call is compared by, for calls of this turn and round that were compared already."""
+        return {}
+
 
 def judge_calls(calls: Sequence[Mapping[str, Any]], rules: GuardRules) -> list[Verdict]:
     """One verdict a call, in order; a call is judged in the light of those before it."""
@@ -89,7 +94,7 @@ def _judge(call: Mapping[str, Any], rules: GuardRules, running: Sequence[Verdict
         arguments = spec.validate(call["args"])
     except ToolArgumentError as error:
         return Verdict(call, "refuse", error="bad_arguments", message=str(error))
-    known = _Known.of(call, rules, arguments)
+    known = rules.known[call["id"]] = _Known.of(call, rules, arguments)
     return (
         _duplicate(known, running, rules)
         or _reuse(known, rules)
@@ -122,9 +127,16 @@ class _Known:
         return self.exact == other.exact or (bool(self.near) and self.near == other.near and self.top_k <= other.top_k)
 
 
+def _known(call: Mapping[str, Any], rules: GuardRules) -> _Known:
+    found = rules.known.get(call["id"])
+    if found is None or found.call is not call:  # an id may be used twice in a message
+        found = rules.known[call["id"]] = _Known.of(call, rules)
+    return found
+
+
 def _duplicate(known: _Known, running: Sequence[Verdict], rules: GuardRules) -> Verdict | None:
     for other in running:
-        if known.is_same(_Known.of(other.call, rules)):
+        if known.is_same(_known(other.call, rules)):
             told = f"same call as {other.call['id']} in this round; read its result"
             return Verdict(known.call, "duplicate", message=told)
     return None
@@ -141,7 +153,7 @@ def _reuse(known: _Known, rules: GuardRules) -> Verdict | None:
         earlier = rules.asked.get(id_)
         if earlier is None or result.status == "error" or earlier["name"] != known.call["name"]:
             continue
-        other = _Known.of(earlier, rules)
+        other = _known(earlier, rules)
         # only calls of the ledger count: they ran under this very scope
         if (
             other.near == known.near
