@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument, Section, SectionKind
+from graphrag_agent.retrieval.ingestion.splitting import split_recursively
 from graphrag_agent.token_estimate import UNITS_PER_TOKEN, count_token_units
 
 MAX_PASSAGE_TOKENS = 300
@@ -131,18 +132,7 @@ def _cut(text: str, kind: SectionKind) -> Iterator[str]:
     if _fits(text):
         yield text
         return
-    from langchain_text_splitters import RecursiveCharacterTextSplitter
-
-    splitter = RecursiveCharacterTextSplitter(
-        separators=_SEPARATORS[kind],
-        is_separator_regex=True,
-        keep_separator="end",
-        chunk_size=_MAX_UNITS,
-        chunk_overlap=0,
-        length_function=count_token_units,
-        strip_whitespace=False,
-    )
-    for piece in splitter.split_text(text):
+    for piece in split_recursively(text, _SEPARATORS[kind], count_token_units, _MAX_UNITS):
         yield from _cut_unbroken(piece)
 
 

@@ -1,35 +1,33 @@
-"""From paths to stored chunks: idempotent, and a kill at any moment is mended by the next ingest.
+"""From paths to stored chunks: idempotent, side by side, and a kill at any moment is mended by the next ingest.
 
-`ingest` is the entry. A document's old record goes first and its new record is written last, after its chunks are
-safe: whatever is half done has no record, so it is done again. Vectors come later (`embedding`); the store keeps those
-of chunks that are written again.
+`ingest` is the entry. Workers read the files (`workers`), and one writer puts into the store what they have read
+(`writing`). Vectors come later (`embedding`); the store keeps those of chunks that are written again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from graphrag_agent.documents import Chunk
 from graphrag_agent.retrieval.ingestion.parsing import find_files
 from graphrag_agent.retrieval.ingestion.preparation import (
     IngestTarget,
     PreparedDocument,
     content_hash,
     document_id,
-    prepare_document,
+    hash_file,
+    make_document,
 )
-from graphrag_agent.retrieval.stores.port import ChunkRecord, ChunkStore
-from graphrag_agent.retrieval.tokenizer import count_terms
+from graphrag_agent.retrieval.ingestion.workers.team import Team
+from graphrag_agent.retrieval.ingestion.writing import Inbox, write_all
+from graphrag_agent.retrieval.stores.port import ChunkStore
 
 Progress = Callable[[int, int, str], None]
 """Called with files done, files in all, and the file that was just done."""
-
-_BATCH_CHUNKS = 32
-"""Chunks written together: few enough that progress shows."""
 
 
 class FailedFile(NamedTuple):
@@ -54,37 +52,50 @@ class IngestReport:
     """Chunks in this tenant, collection and groups that have no vector yet."""
     embedding_problem: str | None = None
     """Why they have none, where it isn't that nobody has waited."""
+    seconds: float = field(default=0.0, compare=False, repr=False)
+    """From the first look at the files to the last chunk's safety; vectors come later."""
+
+    @property
+    def chunks_per_second(self) -> float:
+        """How fast chunks were written."""
+        return self.chunks / self.seconds if self.seconds else 0.0
 
 
 class _Tally:
-    """What has become of the files so far."""
+    """What has become of the files so far, in whatever order they are done."""
 
-    def __init__(self, total: int, progress: Progress | None) -> None:
-        self.total = total
-        self.progress = progress
-        self.written: list[PreparedDocument] = []
-        self.unchanged = 0
-        self.failed: list[FailedFile] = []
+    def __init__(self, files: list[Path], progress: Progress | None) -> None:
+        self._files = files
+        self._progress = progress
+        self._began = time.monotonic()
+        self._written: list[int] = []
+        self._unchanged = 0
+        self._failed: dict[Path, str] = {}
 
     def keep(self, path: Path) -> None:
-        self.unchanged += 1
+        self._unchanged += 1
         self._tell(path)
 
     def fail(self, path: Path, error: Exception) -> None:
-        self.failed.append(FailedFile(str(path), str(error) or type(error).__name__))
+        self._failed[path] = str(error) or type(error).__name__
         self._tell(path)
 
-    def write(self, prepared: PreparedDocument) -> None:
-        self.written.append(prepared)
+    def write(self, prepared: PreparedDocument, error: Exception | None) -> None:
+        if error:
+            self.fail(prepared.path, error)
+            return
+        self._written.append(len(prepared.records))
         self._tell(prepared.path)
 
     def report(self) -> IngestReport:
-        chunks = sum(len(prepared.chunks) for prepared in self.written)
-        return IngestReport(len(self.written), chunks, self.unchanged, tuple(self.failed))
+        failed = tuple(FailedFile(str(path), self._failed[path]) for path in self._files if path in self._failed)
+        chunks, seconds = sum(self._written), time.monotonic() - self._began
+        return IngestReport(len(self._written), chunks, self._unchanged, failed, seconds=seconds)
 
     def _tell(self, path: Path) -> None:
-        if self.progress:
-            self.progress(len(self.written) + self.unchanged + len(self.failed), self.total, path.name)
+        if self._progress:
+            done = len(self._written) + self._unchanged + len(self._failed)
+            self._progress(done, len(self._files), path.name)
 
 
 async def ingest(
@@ -92,63 +103,55 @@ async def ingest(
 ) -> IngestReport:
     """Bring the store to what the files say, without vectors. A file that fails is reported and the others go on."""
     files = await asyncio.to_thread(find_files, paths)
-    tally = _Tally(len(files), progress)
-    waiting: list[PreparedDocument] = []
+    tally = _Tally(files, progress)
+    inbox = Inbox()
+    left = iter(files)
+    async with Team(target.tenant) as team:
+
+        async def read_all() -> None:
+            # one more than there are workers, so that none waits while we hash or build chunks
+            await _together(*(_read(store, team, left, target, inbox, tally) for _ in range(team.size + 1)))
+            await inbox.close()
+
+        await _together(read_all(), write_all(store, inbox, tally.write))
+    return tally.report()
+
+
+async def _read(
+    store: ChunkStore, team: Team, files: Iterator[Path], target: IngestTarget, inbox: Inbox, tally: _Tally
+) -> None:
+    """Take files until there are no more, and hand on those that are new or changed."""
     for path in files:
         try:
-            prepared = await _prepare(store, path, target)
+            prepared = await _prepare(store, team, path, target)
         except Exception as error:
             tally.fail(path, error)
             continue
         if prepared is None:
             tally.keep(path)
-            continue
-        waiting.append(prepared)
-        if sum(len(item.chunks) for item in waiting) >= _BATCH_CHUNKS:
-            await _write_batch(store, waiting, tally)
-            waiting = []
-    if waiting:
-        await _write_batch(store, waiting, tally)
-    return tally.report()
+        else:
+            await inbox.put(prepared)
 
 
-async def _prepare(store: ChunkStore, path: Path, target: IngestTarget) -> PreparedDocument | None:
+async def _prepare(store: ChunkStore, team: Team, path: Path, target: IngestTarget) -> PreparedDocument | None:
     """None when the store has the file as it is."""
-    made_from = await asyncio.to_thread(content_hash, path, target)
-    if made_from == await store.content_hash(await asyncio.to_thread(document_id, path, target)):
+    name, made_from = await asyncio.to_thread(_fingerprint, path, target)
+    if made_from == await store.content_hash(name):
         return None
-    return await asyncio.to_thread(prepare_document, path, target, made_from)
+    found = await team.read(path)
+    return await asyncio.to_thread(make_document, path, target, found)
 
 
-async def _write_batch(store: ChunkStore, batch: Sequence[PreparedDocument], tally: _Tally) -> None:
-    """Together if it goes; else one by one, so that only what is at fault is left out."""
+def _fingerprint(path: Path, target: IngestTarget) -> tuple[str, str]:
+    return document_id(path, target), content_hash(hash_file(path), target)
+
+
+async def _together(*work: Coroutine[Any, Any, None]) -> None:
+    """All at once; the first that fails ends the others."""
+    tasks = [asyncio.ensure_future(item) for item in work]
     try:
-        await _write(store, batch)
-    except Exception as error:
-        if len(batch) == 1:
-            tally.fail(batch[0].path, error)
-            return
-        for prepared in batch:
-            await _write_batch(store, [prepared], tally)
-    else:
-        for prepared in batch:
-            tally.write(prepared)
-
-
-async def _write(store: ChunkStore, batch: Sequence[PreparedDocument]) -> None:
-    chunks = [chunk for prepared in batch for chunk in prepared.chunks]
-    records = await asyncio.to_thread(_records, chunks)
-    old = [set(await store.chunk_ids(prepared.document.id)) for prepared in batch]
-    for prepared in batch:
-        await store.remove_document(prepared.document.id)
-    await store.flush()
-    await store.write_chunks(records)
-    await store.flush()
-    for prepared, stored in zip(batch, old, strict=True):
-        await store.remove_chunks(sorted(stored.difference(chunk.id for chunk in prepared.chunks)))
-        await store.write_document(prepared.document)
-    await store.flush()
-
-
-def _records(chunks: Sequence[Chunk]) -> list[ChunkRecord]:
-    return [ChunkRecord(chunk, count_terms(chunk.index_text), None) for chunk in chunks]
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

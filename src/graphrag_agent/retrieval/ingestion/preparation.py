@@ -6,17 +6,17 @@ import hashlib
 import json
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from graphrag_agent.documents import Chunk, Document
 from graphrag_agent.errors import ParseError
-from graphrag_agent.retrieval.ingestion.chunking import split_document
-from graphrag_agent.retrieval.ingestion.parsing import ParsedDocument, parse_file
+from graphrag_agent.retrieval.ingestion.workers.team import ReadFile
+from graphrag_agent.retrieval.stores.port import ChunkRecord
 
-INGEST_VERSION = 2
+INGEST_VERSION = 3
 """Raise it when parsing, chunking or tokenizing changes what is stored: every document is then written anew."""
 _ID_NAMESPACE = uuid.UUID("0b7c1c9e-6f0e-4c53-9a39-3f5e6b0f0d52")
 
@@ -38,7 +38,7 @@ class PreparedDocument(NamedTuple):
 
     path: Path
     document: Document
-    chunks: list[Chunk]
+    records: list[ChunkRecord]
 
 
 def source_of(path: Path, root: Path) -> str:
@@ -53,40 +53,45 @@ def document_id(path: Path, target: IngestTarget) -> str:
     return hashlib.sha256(json.dumps(place).encode()).hexdigest()[:32]
 
 
-def content_hash(path: Path, target: IngestTarget) -> str:
+def hash_file(path: Path) -> str:
+    """SHA-256 of its bytes; of none where it is no file, which the parser refuses."""
+    if not path.is_file():
+        return hashlib.sha256().hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def content_hash(file_hash: str, target: IngestTarget) -> str:
     """Changes with all that decides what is stored for the file, except the embedder: vectors are filled apart."""
-    made_with = [INGEST_VERSION, target.collection, sorted(target.groups), dict(target.metadata)]
-    digest = hashlib.sha256(json.dumps(made_with, sort_keys=True).encode())
-    if path.is_file():  # what is no file is refused by the parser
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    made_with = [INGEST_VERSION, target.collection, sorted(target.groups), dict(target.metadata), file_hash]
+    return hashlib.sha256(json.dumps(made_with, sort_keys=True).encode()).hexdigest()
 
 
-def prepare_document(path: Path, target: IngestTarget, stored_hash: str) -> PreparedDocument:
-    """The file, parsed and cut. Raises ParseError that says what is wrong with it."""
-    parsed = parse_file(path)
+def make_document(path: Path, target: IngestTarget, found: ReadFile) -> PreparedDocument:
+    """The document and its chunks. Raises ParseError where there is nothing to search."""
+    answer = found.answer
     document = Document(
         id=document_id(path, target),
         tenant=target.tenant,
         collection=target.collection,
         source=source_of(path, target.root),
-        title=parsed.title,
-        source_type=parsed.source_type,
-        text=parsed.text,
-        content_hash=stored_hash,
+        title=answer.title,
+        source_type=answer.source_type,
+        text=answer.text,
+        content_hash=content_hash(found.file_hash, target),
         groups=target.groups,
         metadata=dict(target.metadata),
+        chunk_count=len(answer.passages),
     )
-    chunks = _cut(document, parsed)
-    if not chunks:
+    records = list(_records(document, found))
+    if not records:
         raise ParseError(f"{path}: holds no text to search; add some or leave it out")
-    return PreparedDocument(path, replace(document, chunk_count=len(chunks)), chunks)
+    return PreparedDocument(path, document, records)
 
 
-def _cut(document: Document, parsed: ParsedDocument) -> list[Chunk]:
+def _records(document: Document, found: ReadFile) -> Iterator[ChunkRecord]:
     seen: Counter[str] = Counter()
-    chunks = []
-    for position, passage in enumerate(split_document(parsed)):
+    for position, passage in enumerate(found.answer.passages):
         chunk = Chunk(
             id="",
             document_id=document.id,
@@ -99,12 +104,11 @@ def _cut(document: Document, parsed: ParsedDocument) -> list[Chunk]:
             heading=passage.heading,
             page=passage.page,
             position=position,
-            text=passage.text,
+            text=document.text[passage.start : passage.end],
             start=passage.start,
             end=passage.end,
         )
-        occurrence = seen[chunk.index_text]
-        seen[chunk.index_text] += 1
-        name = json.dumps([document.id, chunk.index_text, occurrence])
-        chunks.append(replace(chunk, id=str(uuid.uuid5(_ID_NAMESPACE, name))))
-    return chunks
+        text = chunk.index_text
+        name = json.dumps([document.id, text, seen[text]])
+        seen[text] += 1
+        yield ChunkRecord(replace(chunk, id=str(uuid.uuid5(_ID_NAMESPACE, name))), passage.terms, None)

@@ -1,4 +1,4 @@
-"""Word, PowerPoint, Excel, RTF, OpenDocument text and EPUB, read by kreuzberg in a process of its own.
+"""Word, PowerPoint, Excel, RTF, OpenDocument text and EPUB, read by kreuzberg.
 
 Slides and sheets are pages. A sheet's rows are lines of "column: value"; all else is Markdown text, and offsets refer
 to that.
@@ -14,10 +14,13 @@ from typing import Any, NamedTuple
 
 from graphrag_agent.errors import ParseError
 from graphrag_agent.retrieval.ingestion.parsing.markdown import outline
+from graphrag_agent.retrieval.ingestion.parsing.office_extraction import extract as extract_office
 from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument, Section
 from graphrag_agent.retrieval.ingestion.parsing.table import table_lines
 from graphrag_agent.retrieval.ingestion.parsing.titles import chosen_title
-from graphrag_agent.retrieval.ingestion.parsing.worker import Extractor, extract_apart
+
+Extract = Callable[[str, bytes], dict[str, Any]]
+"""Suffix and data to title and pages, as `office_extraction.extract` gives them."""
 
 PAGE_SEPARATOR = "\n\n"
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\((?:[^()\\\s]|\\.|\([^()\s]*\))*(?:\s+\"[^\"\n]*\")?\)")
@@ -37,7 +40,7 @@ class _Page(NamedTuple):
     """The first heading, if nothing comes before it."""
 
 
-def office_parser(suffix: str, extract: Extractor = extract_apart) -> Callable[[bytes, str], ParsedDocument]:
+def office_parser(suffix: str, extract: Extract = extract_office) -> Callable[[bytes, str], ParsedDocument]:
     """A parser of files with that suffix; `source_type` is the suffix without its dot."""
     read_page = _sheet if suffix == ".xlsx" else _prose
 

@@ -43,33 +43,51 @@ SUPPORTED_SUFFIXES = frozenset(PARSERS)
 """Lower-case, with the dot."""
 
 
+MAX_FILE_BYTES = 400_000_000
+"""What a parser can hold beside its own data in 1 GB."""
+
+
 def parse_file(path: Path) -> ParsedDocument:
-    """The file's text, title and sections. Raises ParseError that names the file and what to do about it."""
-    parse = PARSERS.get(path.suffix.lower())
-    if parse is None:
-        what = f"the suffix {path.suffix!r}" if path.suffix else "a name without suffix"
-        known = ", ".join(sorted(SUPPORTED_SUFFIXES))
-        raise ParseError(f"{path}: no parser for {what}; convert it to one of {known}")
-    data = _read(path)
+    """The file's text, title and sections, read in this process: for files that are trusted.
+
+    Raises ParseError that names the file and what to do about it.
+    """
+    check_readable(path)
     try:
-        parsed = parse(data, _readable_stem(path))
+        return parse_data(path.name, path.read_bytes())
     except ParseError as error:
         raise ParseError(f"{path}: {error}") from error
+
+
+def parse_data(name: str, data: bytes) -> ParsedDocument:
+    """The same for the bytes of a file with that name. Its ParseError doesn't name the file."""
+    try:
+        parsed = PARSERS[Path(name).suffix.lower()](data, _readable_stem(Path(name)))
+    except (ParseError, MemoryError):
+        raise
     except Exception as error:  # a damaged file can raise anything from a third-party parser
         reason = f"{type(error).__name__}: {error}"[:200]
-        raise ParseError(f"{path}: damaged or not what its suffix says ({reason}); open it and save it anew") from error
+        raise ParseError(f"damaged or not what its suffix says ({reason}); open it and save it anew") from error
     if parsed.is_blank:
-        raise ParseError(f"{path}: holds no text; add some or leave it out")
+        raise ParseError("holds no text; add some or leave it out")
     return parsed
 
 
-def _read(path: Path) -> bytes:
+def check_readable(path: Path) -> None:
+    """Raises ParseError, which names the path, unless there is a parser for it and it is a file of fair size."""
+    if path.suffix.lower() not in PARSERS:
+        what = f"the suffix {path.suffix!r}" if path.suffix else "a name without suffix"
+        known = ", ".join(sorted(SUPPORTED_SUFFIXES))
+        raise ParseError(f"{path}: no parser for {what}; convert it to one of {known}")
     try:
         if path.is_dir():
             raise ParseError(f"{path}: is a folder, not a file; give its files")
         if path.exists() and not path.is_file():  # reading a pipe or device would never end
             raise ParseError(f"{path}: not a regular file; copy its content into one")
-        return path.read_bytes()
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise ParseError(f"{path}: larger than {MAX_FILE_BYTES // 1_000_000} MB; split it into smaller files")
+        with path.open("rb"):
+            pass
     except OSError as error:
         raise ParseError(f"{path}: can't be read ({error.strerror}); check the path and its permissions") from error
 

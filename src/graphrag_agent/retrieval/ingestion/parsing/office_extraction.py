@@ -1,27 +1,19 @@
-"""The program of the worker process: reads documents of the office kind and answers with their text.
+"""What kreuzberg reads from Office files: titles and pages, without the flaws that can be mended here.
 
-`worker.py` starts it as a script of its own, so that it loads nothing of this package and whatever a hostile file does
-ends with this process. A request is a line of JSON (`suffix`, `size`) and the file's bytes; the answer is one line of
-JSON, either {"error": reason} or {"title": ..., "pages": [...]}, pages being the parts of the file: slides, sheets, or
-the whole text. The process ends with its input.
+Hostile files are read by it, so it runs in a worker process (`ingestion/workers/`), never in the application's own.
 """
 
 from __future__ import annotations
 
 import io
-import json
-import os
 import re
 import secrets
-import sys
 import zipfile
-from typing import Any, BinaryIO
+from typing import Any
 
-MAX_MEMORY_BYTES = 1_000_000_000
+from graphrag_agent.errors import ParseError
+
 MAX_UNPACKED_BYTES = 500_000_000
-MAX_ANSWER_BYTES = 64_000_000
-"""About twenty thousand pages; what is larger would only move the trouble to the reader."""
-
 _OPEN_XML = "application/vnd.openxmlformats-officedocument."
 MIME_TYPES = {
     ".docx": _OPEN_XML + "wordprocessingml.document",
@@ -58,55 +50,34 @@ _MARKS_IN_CELLS = re.compile(r"\\</?u\\>|(?:\\[*~])+")
 _NOTES = "\n\nNotes:\n\n"
 
 
-class RefusedError(Exception):
-    """The file can't be read, for a reason and a remedy in words."""
-
-
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer requests until there are no more."""
-    while line := requests.readline():
-        request = json.loads(line)
-        answers.write(_answer(request["suffix"], requests.read(request["size"])) + b"\n")
-        answers.flush()
-
-
-def _answer(suffix: str, data: bytes) -> bytes:
+def extract(suffix: str, data: bytes) -> dict[str, Any]:
+    """The title in the file's metadata, and its pages: slides, sheets, or the whole text. Raises ParseError."""
     try:
-        answer = json.dumps(extract(suffix, data)).encode()
-        if len(answer) > MAX_ANSWER_BYTES:
-            raise RefusedError("unpacks to too much text; split it into smaller files")
-    except RefusedError as error:
-        answer = json.dumps({"error": str(error)}).encode()
-    except MemoryError:
-        answer = json.dumps({"error": "needs more than 1 GB of memory; split it into smaller files"}).encode()
+        _refuse_unreadable(suffix, data)
+        if suffix == ".xlsx":
+            return _sheets(data)
+        return _slides(data) if suffix == ".pptx" else _whole(suffix, data)
+    except (ParseError, MemoryError):
+        raise
     except Exception as error:  # a damaged file can raise anything
         reason = str(error).removeprefix(f"{type(error).__name__}: ")[:160]
         is_bomb = "security limit" in reason.lower()
         text = "unpacks to too much" if is_bomb else f"damaged or not a {suffix[1:]} file"
         remedy = "split it into smaller files" if is_bomb else "open it and save it anew"
-        answer = json.dumps({"error": f"{text} ({reason}); {remedy}"}).encode()
-    return answer
-
-
-def extract(suffix: str, data: bytes) -> dict[str, Any]:
-    """The title in the file's metadata and its pages. Raises RefusedError, or whatever the parser raises."""
-    _refuse_unreadable(suffix, data)
-    if suffix == ".xlsx":
-        return _sheets(data)
-    return _slides(data) if suffix == ".pptx" else _whole(suffix, data)
+        raise ParseError(f"{text} ({reason}); {remedy}") from error
 
 
 def _refuse_unreadable(suffix: str, data: bytes) -> None:
     if not data:
-        raise RefusedError("an empty file; add text or leave it out")
+        raise ParseError("an empty file; add text or leave it out")
     if data.startswith(_OLD_OFFICE):
         if _ENCRYPTED_OFFICE in data:
-            raise RefusedError("protected by a password; save a copy without one")
-        raise RefusedError(f"an Office file of the old kind; save it as {suffix}")
+            raise ParseError("protected by a password; save a copy without one")
+        raise ParseError(f"an Office file of the old kind; save it as {suffix}")
     if suffix != ".rtf":
         _refuse_archive(suffix, data)
     elif not data.lstrip().startswith(b"{\\rtf"):
-        raise RefusedError("not an rtf file; give it the suffix of what it is")
+        raise ParseError("not an rtf file; give it the suffix of what it is")
 
 
 def _refuse_archive(suffix: str, data: bytes) -> None:
@@ -117,14 +88,14 @@ def _refuse_archive(suffix: str, data: bytes) -> None:
             with archive.open("META-INF/manifest.xml") as opened:
                 manifest = opened.read(1_000_000)
     if sum(file.file_size for file in files) > MAX_UNPACKED_BYTES:
-        raise RefusedError("unpacks to more than 500 MB; split it into smaller files")
+        raise ParseError("unpacks to more than 500 MB; split it into smaller files")
     if b"encryption-data" in manifest or any(file.flag_bits & _ENCRYPTED_BIT for file in files):
-        raise RefusedError("protected by a password; save a copy without one")
+        raise ParseError("protected by a password; save a copy without one")
     names = {file.filename for file in files}
     if names.isdisjoint(_MARKS[suffix]):
         others = [other for other, marks in _MARKS.items() if not names.isdisjoint(marks)]
         if others:
-            raise RefusedError(f"a {others[0][1:]} file, not {suffix[1:]}; give it the suffix {others[0]}")
+            raise ParseError(f"a {others[0][1:]} file, not {suffix[1:]}; give it the suffix {others[0]}")
 
 
 def _read(suffix: str, data: bytes, *, text_format: str = "markdown", mark: str | None = None) -> Any:
@@ -210,24 +181,3 @@ def _sheets(data: bytes) -> dict[str, Any]:
         name = names[table.page_number - 1] if table.page_number <= len(names) else ""
         pages.append({"number": table.page_number, "name": name, "rows": table.cells})
     return {"title": _title(found), "pages": pages}
-
-
-def _limit_memory() -> None:
-    try:
-        import resource
-    except ImportError:  # no such limit on Windows; the time limit holds
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def main() -> None:
-    """Serve over standard input and output, which native code then no longer writes to."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    _limit_memory()
-    serve(sys.stdin.buffer, answers)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,1 @@
+"""Processes that read other people's files for us: limited in time and memory, and replaceable."""
