@@ -43,6 +43,12 @@ class AgentContext(BaseModel):
     document_ids: tuple[str, ...] | None = Field(default=None, description="Search only these documents")
     source_types: tuple[str, ...] | None = Field(default=None, description="Search only these formats, e.g. md, pdf")
     top_k: int | None = Field(default=None, ge=1, le=TOP_K_MAX, description="Most hits that one search may return")
+    strategy: Literal["direct", "multi_query", "hyde"] | None = Field(
+        default=None,
+        description="direct: search the query alone; multi_query: its parts and other wordings too; hyde: a passage "
+        "that would answer it",
+    )
+    rerank: bool | None = Field(default=None, description="false: leave out the reranker; true changes nothing")
     tools: tuple[str, ...] | None = Field(default=None, description="Offer the model only these tools")
     max_history_tokens: int | None = Field(
         default=None, ge=0, le=1_000_000, description="Tokens of earlier questions and answers shown to the model"

@@ -18,6 +18,9 @@ from graphrag_agent.retrieval.scope import Scope
 SEARCH_FAMILY = "search"
 """Tools that look for evidence: their calls are compared by words, and stop when nothing new is found."""
 
+INJECTED = frozenset({"scope", "strategy", "rerank"})
+"""Arguments that the loop fills in from the request, where a tool marks them with `InjectedToolArg`."""
+
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What OpenAI and Anthropic take as the name of a function."""
 
@@ -71,12 +74,12 @@ class ToolSpec:
 
         `BaseTool.ainvoke` reads the function's signature anew at each call, 0.3 ms of CPU.
         """
-        if type(self.tool) is not StructuredTool or self.tool.coroutine is None or self.injected - {"scope"}:
+        if type(self.tool) is not StructuredTool or self.tool.coroutine is None or self.injected - INJECTED:
             return None
         taken = inspect.signature(self.tool.coroutine).parameters
-        known = {*self.arguments.model_fields, "scope"}
+        known = {*self.arguments.model_fields, *INJECTED}
         is_plain = all(name in known and p.kind is not p.VAR_KEYWORD for name, p in taken.items())
-        return self.tool.coroutine if is_plain and known - {"scope"} <= taken.keys() else None
+        return self.tool.coroutine if is_plain and known - INJECTED <= taken.keys() else None
 
     def validate(self, arguments: Any) -> dict[str, Any]:
         """The arguments with defaults filled in. Raises ToolArgumentError that names what is wrong."""
