@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +28,10 @@ from graphrag_agent.retrieval.stores.port import ChunkStore
 
 Progress = Callable[[int, int, str], None]
 """Called with files done, files in all, and the file that was just done."""
+
+
+_HASHED_FILES = 64
+"""Files looked at together; each step to another thread costs as much as a small file's hash."""
 
 
 class FailedFile(NamedTuple):
@@ -105,45 +109,64 @@ async def ingest(
     files = await asyncio.to_thread(find_files, paths)
     tally = _Tally(files, progress)
     inbox = Inbox()
-    left = iter(files)
     async with Team(target.tenant) as team:
+        # one more than there are workers, so that none waits while we build chunks
+        readers = team.size + 1
+        changed: asyncio.Queue[Path | None] = asyncio.Queue(readers)
 
         async def read_all() -> None:
-            # one more than there are workers, so that none waits while we hash or build chunks
-            await _together(*(_read(store, team, left, target, inbox, tally) for _ in range(team.size + 1)))
+            await _together(*(_read(team, changed, target, inbox, tally) for _ in range(readers)))
             await inbox.close()
 
-        await _together(read_all(), write_all(store, inbox, tally.write))
+        await _together(
+            _sift(store, files, target, changed, readers, tally), read_all(), write_all(store, inbox, tally.write)
+        )
     return tally.report()
 
 
-async def _read(
-    store: ChunkStore, team: Team, files: Iterator[Path], target: IngestTarget, inbox: Inbox, tally: _Tally
+async def _sift(
+    store: ChunkStore,
+    files: list[Path],
+    target: IngestTarget,
+    changed: asyncio.Queue[Path | None],
+    readers: int,
+    tally: _Tally,
 ) -> None:
-    """Take files until there are no more, and hand on those that are new or changed."""
-    for path in files:
+    """Hand on the files that are new or changed, and a None to each reader at the end."""
+    for start in range(0, len(files), _HASHED_FILES):
+        group = files[start : start + _HASHED_FILES]
+        for path, name, made_from in await asyncio.to_thread(_fingerprints, group, target):
+            if made_from is not None and made_from == await store.content_hash(name):
+                tally.keep(path)
+            else:
+                await changed.put(path)
+    for _ in range(readers):
+        await changed.put(None)
+
+
+async def _read(
+    team: Team, changed: asyncio.Queue[Path | None], target: IngestTarget, inbox: Inbox, tally: _Tally
+) -> None:
+    while (path := await changed.get()) is not None:
         try:
-            prepared = await _prepare(store, team, path, target)
+            found = await team.read(path)
+            prepared = await asyncio.to_thread(make_document, path, target, found)
         except Exception as error:
             tally.fail(path, error)
             continue
-        if prepared is None:
-            tally.keep(path)
-        else:
-            await inbox.put(prepared)
+        await inbox.put(prepared)
 
 
-async def _prepare(store: ChunkStore, team: Team, path: Path, target: IngestTarget) -> PreparedDocument | None:
-    """None when the store has the file as it is."""
-    name, made_from = await asyncio.to_thread(_fingerprint, path, target)
-    if made_from == await store.content_hash(name):
+def _fingerprints(files: list[Path], target: IngestTarget) -> list[tuple[Path, str, str | None]]:
+    """Each file with its document's id and content hash; None where it can't be read, which its reader will explain."""
+    return [(path, document_id(path, target), _content_hash(path, target)) for path in files]
+
+
+def _content_hash(path: Path, target: IngestTarget) -> str | None:
+    try:
+        return content_hash(hash_file(path), target)
+    except OSError:
         return None
-    found = await team.read(path)
-    return await asyncio.to_thread(make_document, path, target, found)
-
-
-def _fingerprint(path: Path, target: IngestTarget) -> tuple[str, str]:
-    return document_id(path, target), content_hash(hash_file(path), target)
 
 
 async def _together(*work: Coroutine[Any, Any, None]) -> None:
