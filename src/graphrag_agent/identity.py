@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -38,3 +39,16 @@ def acting_as(principal: Principal) -> Iterator[Principal]:
 def acting_principal() -> Principal:
     """The principal of the surrounding `acting_as`, else the public one."""
     return _acting.get()
+
+
+OWNER_KEY = "graphrag_owner"
+"""Under this name a checkpoint's metadata says whose thread it is; the agent writes it, never a client."""
+
+
+def owner_of(principal: Principal) -> str:
+    """Whose a thread is that this principal begins: tenant and user as JSON. Groups change; threads stay."""
+    return json.dumps([principal.tenant, principal.user], ensure_ascii=False)
+
+
+PUBLIC_OWNER = owner_of(PUBLIC)
+"""Also the owner of threads whose metadata names none."""
