@@ -11,7 +11,7 @@ from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"  # read when langgraph is imported
-PREFIXES = ("GRAPHRAG_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "CO_API_")
+PREFIXES = ("GRAPHRAG_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "CO_API_", "QDRANT_")
 
 # a busy machine is no failure; CI tries the same examples each time
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -16,7 +16,7 @@ from graphrag_agent.retrieval.stores.edge import EdgeStore
 from graphrag_agent.retrieval.stores.memory import MemoryStore
 from graphrag_agent.retrieval.stores.port import ChunkStore
 from graphrag_agent.retrieval.stores.server import ServerStore
-from graphrag_agent.retrieval.stores.server_address import ServerAddress, ServerOptions, parse_address
+from graphrag_agent.retrieval.stores.server_address import QdrantServer
 from graphrag_agent.sync_edge import run_sync
 from tests.qdrant_shim import QdrantShim
 
@@ -34,22 +34,20 @@ def opened_store(backend: str, folder: Path) -> Iterator[ChunkStore]:
         yield from _closed(EdgeStore(folder / "kb"))
     elif backend == "server":
         with QdrantShim(folder / "server") as shim:
-            yield from _closed(ServerStore(parse_address(shim.base_url)))
+            yield from _closed(ServerStore(QdrantServer(shim.base_url)))
         assert shim.invalid == []
     else:
         yield from _live()
 
 
 def _live() -> Iterator[ChunkStore]:
-    headers = {"api-key": LIVE_KEY} if LIVE_KEY else {}
-    address = ServerAddress(parse_address(str(LIVE_URL)).url, headers)
-    prefix = f"graphrag-test-{uuid.uuid4().hex[:8]}"
+    server = QdrantServer(str(LIVE_URL), api_key=LIVE_KEY, prefix=f"graphrag-test-{uuid.uuid4().hex[:8]}")
     try:
-        yield from _closed(ServerStore(address, ServerOptions(prefix=prefix)))
+        yield from _closed(ServerStore(server))
     finally:
-        client = QdrantClient(url=address.url, api_key=LIVE_KEY)
+        client = QdrantClient(url=server.url, api_key=LIVE_KEY)
         for name in ("chunks", "documents"):
-            client.delete_collection(f"{prefix}_{name}")
+            client.delete_collection(f"{server.prefix}_{name}")
         client.close()
 
 

@@ -23,6 +23,7 @@ from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.rerank import resolve_reranker
 from graphrag_agent.retrieval.search.result import SearchResult
+from graphrag_agent.retrieval.stores.server_address import QdrantServer, is_server
 from graphrag_agent.settings import Settings
 from graphrag_agent.tools.knowledge_search import Searchable, build_knowledge_search
 from graphrag_agent.tools.registry import ToolRegistry
@@ -73,7 +74,11 @@ def budget_from(settings: Settings) -> Budget:
 def open_knowledge_base(settings: Settings) -> KnowledgeBase:
     """The knowledge base that the settings name; it is made where it isn't there yet."""
     reranker = resolve_reranker(settings.reranker, model=settings.rerank_model)
-    return KnowledgeBase.open(settings.kb, embedder=settings.embedder, reranker=reranker)
+    location: str | QdrantServer = settings.kb
+    if is_server(settings.kb):
+        names = ("prefix", "shards", "replicas", "write_consistency", "write_ordering", "timeout_seconds")
+        location = QdrantServer(settings.kb, **{name: getattr(settings, f"qdrant_{name}") for name in names})
+    return KnowledgeBase.open(location, embedder=settings.embedder, reranker=reranker)
 
 
 class LazyKnowledge:

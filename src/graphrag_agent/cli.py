@@ -29,6 +29,7 @@ from graphrag_agent.persistence.checkpointers import open_checkpointer
 from graphrag_agent.retrieval.ingestion.pipeline import IngestReport
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
 from graphrag_agent.retrieval.search.result import SearchResult
+from graphrag_agent.retrieval.stores.opening import has_folder
 from graphrag_agent.settings import Settings, load_settings
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Ask your documents; answers cite their sources.")
@@ -38,7 +39,10 @@ err = Console(stderr=True, highlight=False)
 SNIPPET_CHARACTERS = 240
 """About three lines of a terminal."""
 
-KbOption = Annotated[str | None, typer.Option("--kb", metavar="DIR", help="Folder of the knowledge base [.graphrag]")]
+KbOption = Annotated[
+    str | None,
+    typer.Option("--kb", metavar="DIR", help="Folder of the knowledge base, or URL of a Qdrant server [.graphrag]"),
+]
 TenantOption = Annotated[str, typer.Option("--tenant", metavar="T", help="Whose documents")]
 GroupsOption = Annotated[list[str] | None, typer.Option("--group", metavar="G", help="A group; may be repeated")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON")]
@@ -133,7 +137,7 @@ async def _ask(
     settings: Settings, knowledge: KnowledgeBase, question: str, thread: str | None, principal: Principal
 ) -> Answer:
     kind = settings.checkpointer if thread else "memory"
-    async with open_checkpointer(kind, Path(settings.kb) / "threads.sqlite") as checkpointer:
+    async with open_checkpointer(kind, _own_folder(settings) / "threads.sqlite") as checkpointer:
         agent = RagAgent(knowledge=knowledge, checkpointer=checkpointer, settings=settings)
         with err.status("searching and reading ..."):
             return await agent.aask(question, thread=thread, principal=principal)
@@ -144,9 +148,14 @@ def _settings(kb: str | None, **given: str | None) -> Settings:
     return load_settings(**{name: value for name, value in named.items() if value is not None})
 
 
+def _own_folder(settings: Settings) -> Path:
+    """Where threads are kept: beside the knowledge base, or here where that is on a server."""
+    return Path(settings.kb if has_folder(settings.kb) else ".graphrag")
+
+
 @contextmanager
 def _opened(settings: Settings, *, must_exist: bool) -> Iterator[KnowledgeBase]:
-    if must_exist and not Path(settings.kb).is_dir():
+    if must_exist and has_folder(settings.kb) and not Path(settings.kb).is_dir():
         raise KnowledgeBaseError(
             f"there is no knowledge base in {settings.kb!r}: "
             f"make one with graphrag-agent ingest PATH --kb {settings.kb}"

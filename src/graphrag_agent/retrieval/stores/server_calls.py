@@ -20,7 +20,7 @@ from qdrant_client.http.exceptions import ApiException, ResponseHandlingExceptio
 
 from graphrag_agent.errors import KnowledgeBaseError
 from graphrag_agent.retrieval.search.circuit_breaker import CircuitBreaker
-from graphrag_agent.retrieval.stores.server_address import ServerAddress, ServerOptions
+from graphrag_agent.retrieval.stores.server_address import QdrantServer, parse_address
 from graphrag_agent.sync_edge import on_background_loop
 
 T = TypeVar("T")
@@ -55,11 +55,9 @@ class ServerCalls:
     Every request must bear repetition, for after a lost reply it is sent again.
     """
 
-    def __init__(
-        self, address: ServerAddress, options: ServerOptions, *, breaker: CircuitBreaker | None = None
-    ) -> None:
-        self._address = address
-        self._read_seconds = options.timeout_seconds
+    def __init__(self, server: QdrantServer, *, breaker: CircuitBreaker | None = None) -> None:
+        self._address = parse_address(server)
+        self._read_seconds = server.timeout_seconds
         self._breaker = breaker or CircuitBreaker()
         self._client: AsyncQdrantClient | None = None
         self._is_closed = False

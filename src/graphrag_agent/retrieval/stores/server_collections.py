@@ -20,7 +20,7 @@ from graphrag_agent.retrieval.stores import payload
 from graphrag_agent.retrieval.stores.points import SPARSE
 from graphrag_agent.retrieval.stores.port import StoreProfile
 from graphrag_agent.retrieval.stores.profile_file import require_profile
-from graphrag_agent.retrieval.stores.server_address import ServerOptions
+from graphrag_agent.retrieval.stores.server_address import QdrantServer
 from graphrag_agent.retrieval.stores.server_calls import RefusedRequestError, ServerCalls, ServerDownError
 
 PROFILE_POINT = str(uuid.UUID("0d7f2f6e-93a5-4c5e-8a53-5f0b8f5e7a01"))
@@ -36,10 +36,10 @@ class ServerCollections:
     """Names, creation and profile of the collections."""
 
     def __init__(
-        self, calls: ServerCalls, options: ServerOptions, *, clock: Callable[[], float] = time.monotonic
+        self, calls: ServerCalls, server: QdrantServer, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.chunks, self.documents = f"{options.prefix}_chunks", f"{options.prefix}_documents"
-        self._calls, self._options, self._clock = calls, options, clock
+        self.chunks, self.documents = f"{server.prefix}_chunks", f"{server.prefix}_documents"
+        self._calls, self._server, self._clock = calls, server, clock
         self._is_made = False
         self._profile: StoreProfile | None = None
         self._profile_until = -1.0
@@ -122,15 +122,15 @@ class ServerCollections:
         return None if info is None else frozenset(info.payload_schema)
 
     async def _create(self, name: str) -> None:
-        options = self._options
+        server = self._server
         try:
             await self._calls.write(
                 lambda client: client.create_collection(
                     name,
                     sparse_vectors_config={SPARSE: models.SparseVectorParams(modifier=models.Modifier.IDF)},
-                    shard_number=options.shards,
-                    replication_factor=options.replicas,
-                    write_consistency_factor=options.write_consistency,
+                    shard_number=server.shards,
+                    replication_factor=server.replicas,
+                    write_consistency_factor=server.write_consistency,
                     hnsw_config=models.HnswConfigDiff(m=0, payload_m=_TENANT_LINKS),
                 )
             )
