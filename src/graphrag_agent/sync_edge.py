@@ -11,9 +11,12 @@ import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from functools import update_wrapper
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 T = TypeVar("T")
+S = TypeVar("S")
+P = ParamSpec("P")
 
 _THREAD_NAME = "graphrag-agent-loop"
 _lock = threading.Lock()
@@ -25,6 +28,7 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 
     A KeyboardInterrupt in the waiting thread cancels it.
     """
+    _refuse_own_loop(coroutine)
     done: Future[T] = Future()
     cancel = _start(coroutine, lambda task: _settle(done, task))
     try:
@@ -33,6 +37,35 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
         if not done.done():
             cancel()
         raise
+
+
+def sync_twin(method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[S, P], T]:
+    """An async method for sync code, with the same arguments.
+
+    In the class: `search = sync_twin(asearch)`.
+    """
+
+    def twin(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return run_sync(method(self, *args, **kwargs))
+
+    update_wrapper(twin, method)
+    twin.__doc__ = f"`{method.__name__}` for sync code."
+    twin.__name__ = method.__name__.removeprefix("a")
+    twin.__qualname__ = method.__qualname__.replace(method.__name__, twin.__name__)
+    return twin
+
+
+class BackgroundTask:
+    """A coroutine that runs on the background loop while its starter goes on."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self._ended: Future[None] = Future()
+        self._cancel = _start(coroutine, lambda task: self._ended.set_result(None))
+
+    async def stop(self) -> None:
+        """Cancel it and wait for its end, however it ended. Not to be called from within."""
+        self._cancel()
+        await asyncio.shield(asyncio.wrap_future(self._ended))
 
 
 def iterate_sync(items: AsyncIterator[T]) -> Iterator[T]:
@@ -46,7 +79,9 @@ def iterate_sync(items: AsyncIterator[T]) -> Iterator[T]:
         async for item in items:
             pending.put((True, item))
 
-    cancel = _start(drain(), lambda task: pending.put((False, _error_of(task))))
+    draining = drain()
+    _refuse_own_loop(draining)
+    cancel = _start(draining, lambda task: pending.put((False, _error_of(task))))
     try:
         while True:
             is_item, value = pending.get()
@@ -74,9 +109,6 @@ async def on_background_loop(coroutine: Coroutine[Any, Any, T]) -> T:
 def _start(coroutine: Coroutine[Any, Any, T], ended: Callable[[asyncio.Task[T]], None]) -> Callable[[], None]:
     """Start the coroutine in a copy of this context; returns what cancels it."""
     loop = _background_loop()
-    if threading.current_thread().name == _THREAD_NAME:
-        coroutine.close()
-        raise RuntimeError("a sync method was called from async code; await its a- twin instead")
     context = contextvars.copy_context()
     tasks: list[asyncio.Task[T]] = []
 
@@ -90,6 +122,12 @@ def _start(coroutine: Coroutine[Any, Any, T], ended: Callable[[asyncio.Task[T]],
         loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
 
     return cancel
+
+
+def _refuse_own_loop(coroutine: Coroutine[Any, Any, Any]) -> None:
+    if threading.current_thread().name == _THREAD_NAME:
+        coroutine.close()
+        raise RuntimeError("a sync method was called from async code; await its a- twin instead")
 
 
 def _background_loop() -> asyncio.AbstractEventLoop:

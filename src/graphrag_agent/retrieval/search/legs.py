@@ -116,6 +116,7 @@ class Legs(NamedTuple):
 
     async def _leg(self, name: str, words: str, vector: Vector | Exception | None = None) -> LegResult:
         started = time.perf_counter()
+        more: dict[str, int] = {}
         try:
             if name == "bm25":
                 terms = await asyncio.to_thread(count_terms, words)  # the first call loads the stemmers
@@ -123,15 +124,23 @@ class Legs(NamedTuple):
             elif self.embedder is None:
                 return LegResult([], {"skipped": "no embedder"})
             elif await self.store.profile() is None:
-                return LegResult([], {"skipped": "no vectors stored"})
+                return LegResult([], {"skipped": "no vectors stored", **await self._pending()})
             elif isinstance(vector, Exception):
                 raise vector
             else:
                 vector = await self.embedder.embed_query(words) if vector is None else vector
                 hits = await self.store.search_dense(vector, self.scope, CANDIDATES_PER_LEG)
+                more = await self._pending()
         except Exception as error:  # what lies behind a network may fail; another leg still answers
             return LegResult([], {"failed": f"{type(error).__name__}: {error}"}, error)
-        return LegResult(hits, {"candidates": len(hits), "milliseconds": milliseconds(started)})
+        return LegResult(hits, {"candidates": len(hits), "milliseconds": milliseconds(started), **more})
+
+    async def _pending(self) -> dict[str, int]:
+        """How many chunks the leg can't find yet, where the store can tell."""
+        try:
+            return {"pending": (await self.store.counts(self.scope)).pending}
+        except Exception:
+            return {}
 
 
 def milliseconds(started: float) -> float:

@@ -20,6 +20,7 @@ import qdrant_edge as edge
 from graphrag_agent.documents import Chunk, Document
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.stores import payload
+from graphrag_agent.retrieval.stores.count_cache import CountCache
 from graphrag_agent.retrieval.stores.folder_lock import FolderLock
 from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, StoreCounts, StoreProfile, Terms, Vector
 from graphrag_agent.retrieval.stores.profile_file import load_profile, remove_profile, require_profile, save_profile
@@ -50,6 +51,7 @@ class EdgeStore:
             self._lock.release()
             raise
         self._is_open = True
+        self._counted = CountCache()
         self._writing = threading.Lock()
         """Held where one write needs what another may change: the profile, or which chunks are stored."""
 
@@ -71,7 +73,7 @@ class EdgeStore:
     async def remove_chunks(self, chunk_ids: Sequence[str]) -> None:
         def remove() -> None:
             with self._writing:
-                self._chunks.update(edge.UpdateOperation.delete_points([_point_id(name) for name in chunk_ids]))
+                self._update(self._chunks, edge.UpdateOperation.delete_points([_point_id(name) for name in chunk_ids]))
 
         await asyncio.to_thread(remove)
 
@@ -115,10 +117,11 @@ class EdgeStore:
 
     async def write_document(self, document: Document) -> None:
         point = edge.Point(_point_id(document.id), {}, payload.document_payload(document))
-        await _update(self._documents, edge.UpdateOperation.upsert_points([point]))
+        await asyncio.to_thread(self._update, self._documents, edge.UpdateOperation.upsert_points([point]))
 
     async def remove_document(self, document_id: str) -> None:
-        await _update(self._documents, edge.UpdateOperation.delete_points([_point_id(document_id)]))
+        operation = edge.UpdateOperation.delete_points([_point_id(document_id)])
+        await asyncio.to_thread(self._update, self._documents, operation)
 
     async def document(self, document_id: str, scope: Scope) -> Document | None:
         found = await _read(self._documents, scope.narrowed(document_ids=[document_id]))
@@ -144,7 +147,7 @@ class EdgeStore:
     async def counts(self, scope: Scope) -> StoreCounts:
         if scope.is_empty:
             return StoreCounts(documents=0, chunks=0, pending=0)
-        return await asyncio.to_thread(self._count, scope)
+        return await asyncio.to_thread(self._counted.counts, scope, self._count)
 
     async def flush(self) -> None:
         await asyncio.to_thread(self._flush)
@@ -165,6 +168,12 @@ class EdgeStore:
         self._chunks.flush()
         self._documents.flush()
 
+    def _update(self, shard: edge.EdgeShard, operation: edge.UpdateOperation) -> None:
+        try:
+            shard.update(operation)
+        finally:
+            self._counted.forget()
+
     def _write_profile(self, profile: StoreProfile) -> None:
         with self._writing:
             if self._profile is not None:
@@ -180,7 +189,7 @@ class EdgeStore:
         with self._writing:
             self._profile = None
             remove_profile(self._folder)  # first: vectors without it are dropped by the next open
-            self._chunks.update(edge.UpdateOperation.delete_vector_name(_DENSE))
+            self._update(self._chunks, edge.UpdateOperation.delete_vector_name(_DENSE))
             self._chunks.flush()
 
     def _write_chunks(self, records: Sequence[ChunkRecord]) -> None:
@@ -191,7 +200,7 @@ class EdgeStore:
                 vector, of_text = kept.get(record.chunk.id, (None, ""))
                 is_same = vector is not None and of_text == payload.text_hash(record.chunk)
                 points.append(_chunk_point(record._replace(vector=vector) if is_same else record))
-            self._chunks.update(edge.UpdateOperation.upsert_points(points))
+            self._update(self._chunks, edge.UpdateOperation.upsert_points(points))
 
     def _write_vectors(self, vectors: Mapping[str, Vector], embedder: str) -> None:
         points = {_point_id(name): vector for name, vector in vectors.items()}
@@ -200,7 +209,7 @@ class EdgeStore:
             stored = [str(record.id) for record in self._chunks.retrieve(list(points), False, False)]
             fresh = [edge.PointVectors(name, {_DENSE: [float(value) for value in points[name]]}) for name in stored]
             if fresh:
-                self._chunks.update(edge.UpdateOperation.update_vectors(fresh))
+                self._update(self._chunks, edge.UpdateOperation.update_vectors(fresh))
 
     def _stored_vectors(self, chunk_ids: Sequence[str]) -> dict[str, tuple[Vector, str]]:
         """Chunk id -> vector and text hash, for those of the ids that are stored with a vector."""
@@ -253,10 +262,6 @@ def _open_shard(folder: Path, indexed: Sequence[str]) -> edge.EdgeShard:
     for name in set(indexed).difference(shard.info().payload_schema):  # a folder from before the field was there
         shard.update(edge.UpdateOperation.create_field_index(name, edge.KeywordIndexParams()))
     return shard
-
-
-async def _update(shard: edge.EdgeShard, operation: edge.UpdateOperation) -> None:
-    await asyncio.to_thread(shard.update, operation)
 
 
 async def _read(shard: edge.EdgeShard, scope: Scope, fields: Any = True) -> list[dict[str, Any]]:

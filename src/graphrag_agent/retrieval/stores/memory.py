@@ -17,12 +17,15 @@ from qdrant_client import QdrantClient, models
 from graphrag_agent.documents import Chunk, Document
 from graphrag_agent.retrieval.scope import Scope, stored_access
 from graphrag_agent.retrieval.stores.bm25 import BM25Index
+from graphrag_agent.retrieval.stores.count_cache import CountCache
 from graphrag_agent.retrieval.stores.payload import text_hash
 from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, StoreCounts, StoreProfile, Terms, Vector
 from graphrag_agent.retrieval.stores.profile_file import require_profile
 
 T = TypeVar("T")
 _COLLECTION = "chunks"
+_DIGITS = 6
+"""Of a similarity. Those behind depend on how many vectors numpy multiplied at once, other tenants' among them."""
 _ID_NAMESPACE = uuid.UUID("6f2f0f62-5a0d-4a5e-9c0d-2f0c2a6c7b11")
 
 
@@ -43,6 +46,7 @@ class MemoryStore:
         self._documents: dict[str, Document] = {}
         self._indexes: dict[str, BM25Index] = {}
         self._by_access: dict[object, Chunk] = {}
+        self._counted = CountCache()
 
     async def profile(self) -> StoreProfile | None:
         return self._profile
@@ -51,16 +55,16 @@ class MemoryStore:
         await self._locked(self._create_collection, profile)
 
     async def write_chunks(self, records: Sequence[ChunkRecord]) -> None:
-        await self._locked(self._write_chunks, list(records))
+        await self._changed(self._write_chunks, list(records))
 
     async def write_vectors(self, vectors: Mapping[str, Vector], embedder: str) -> None:
-        await self._locked(self._write_vectors, dict(vectors), embedder)
+        await self._changed(self._write_vectors, dict(vectors), embedder)
 
     async def drop_vectors(self) -> None:
-        await self._locked(self._drop_vectors)
+        await self._changed(self._drop_vectors)
 
     async def remove_chunks(self, chunk_ids: Sequence[str]) -> None:
-        await self._locked(self._remove_chunks, list(chunk_ids))
+        await self._changed(self._remove_chunks, list(chunk_ids))
 
     async def vectors(self, chunk_ids: Sequence[str]) -> dict[str, Vector]:
         return {chunk_id: self._vectors[chunk_id] for chunk_id in chunk_ids if chunk_id in self._vectors}
@@ -81,10 +85,10 @@ class MemoryStore:
         return [] if scope.is_empty else await self._locked(self._search_bm25, terms, scope, limit)
 
     async def write_document(self, document: Document) -> None:
-        self._documents[document.id] = document
+        await self._changed(self._documents.__setitem__, document.id, document)
 
     async def remove_document(self, document_id: str) -> None:
-        self._documents.pop(document_id, None)
+        await self._changed(self._documents.pop, document_id, None)
 
     async def document(self, document_id: str, scope: Scope) -> Document | None:
         document = self._documents.get(document_id)
@@ -102,7 +106,7 @@ class MemoryStore:
         return list(self._of_document.get(document_id, ()))
 
     async def counts(self, scope: Scope) -> StoreCounts:
-        return await self._locked(self._count, scope)
+        return await self._locked(self._counted.counts, scope, self._count)
 
     async def flush(self) -> None:
         return None
@@ -116,6 +120,12 @@ class MemoryStore:
                 return call(*args)
 
         return await asyncio.to_thread(run)
+
+    async def _changed(self, call: Callable[..., T], *args: Any) -> None:
+        try:
+            await self._locked(call, *args)
+        finally:
+            self._counted.forget()
 
     def _write_chunks(self, records: list[ChunkRecord]) -> None:
         records = [self._with_kept_vector(record) for record in records]
@@ -202,7 +212,7 @@ class MemoryStore:
         if self._profile is None:
             return []
         points = self._client.query_points(_COLLECTION, list(vector), query_filter=_filter(scope), limit=limit).points
-        hits = [LegHit(self._chunks[(point.payload or {})["id"]], point.score) for point in points]
+        hits = [LegHit(self._chunks[(point.payload or {})["id"]], round(point.score, _DIGITS)) for point in points]
         return sorted(hits, key=lambda hit: (-hit.score, hit.chunk.id))
 
     def _search_bm25(self, terms: Terms, scope: Scope, limit: int) -> list[LegHit]:

@@ -135,7 +135,9 @@ class ChunkStore(Protocol):
         """For the writer, who sees all scopes: ids of all stored chunks of the document, in no order."""
         ...
 
-    async def counts(self, scope: Scope) -> StoreCounts: ...
+    async def counts(self, scope: Scope) -> StoreCounts:
+        """Asked with each search, so they cost little until the next write."""
+        ...
 
     async def flush(self) -> None:
         """What was written before survives a kill after this returns (where the store is kept at all)."""

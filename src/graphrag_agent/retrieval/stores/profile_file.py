@@ -18,6 +18,17 @@ def require_profile(stored: StoreProfile | None, embedder: str) -> None:
         raise EmbedderMismatchError(f"the stored vectors {made}; none of {embedder!r} can be added to them")
 
 
+def refuse_other_embedder(stored: StoreProfile | None, given: str | None, *, writing: bool) -> None:
+    """Raises EmbedderMismatchError. Without an embedder reading is allowed, by words alone."""
+    if stored is None or given == stored.embedder or not (given or writing):
+        return
+    raise EmbedderMismatchError(
+        f"the vectors were made with {stored.embedder!r} but the embedder is {repr(given) if given else 'none'}: "
+        "open the knowledge base with the first, make all vectors anew (graphrag-agent reembed, or reembed=True), "
+        "or ingest into a new folder"
+    )
+
+
 def load_profile(folder: Path) -> StoreProfile | None:
     """None where no vector was written yet. Raises KnowledgeBaseError for a file that says something else."""
     path = folder / _NAME
