@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -149,26 +150,117 @@ async def test_whatever_step_failed_the_next_ingest_mends_it(place: Workplace, s
 
 KILLED = """
 import os, signal, sys
+from graphrag_agent.retrieval.ingestion.workers.pool import shared_pool
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
 from tests.hashing_embeddings import HashingEmbeddings
 knowledge = KnowledgeBase.open(sys.argv[1] + "/kb", embedder=HashingEmbeddings())
 def kill(done, total, name):
     if done == int(sys.argv[2]):
+        workers = [*shared_pool._lent, *(worker for _, worker in shared_pool._idle)]
+        print(*(worker._process.pid for worker in workers), flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 knowledge.ingest(sys.argv[1] + "/docs", progress=kill)
 """
 
 
+def run_apart(code: str, *arguments: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], env=environment, stdout=subprocess.PIPE, text=True
+    )
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return (
+        Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z" if Path("/proc").is_dir() else True
+    )
+
+
+def wait_until_gone(pids: list[int], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while any(map(is_running, pids)):
+        assert time.monotonic() < deadline, "workers outlive their ingest"
+        time.sleep(0.05)
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
-def test_after_a_kill_the_next_ingest_finishes_the_work(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", [1, 60])
+def test_after_a_kill_the_next_ingest_finishes_the_work(tmp_path: Path, at: int) -> None:
     (tmp_path / "docs").mkdir()
     for number in range(80):
         (tmp_path / "docs" / f"{number:02}.md").write_text(f"# Note {number}\n\nword w{number}\n", encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
-    command = [sys.executable, "-c", KILLED, str(tmp_path), "40"]
-    assert subprocess.run(command, env=environment, check=False).returncode == -signal.SIGKILL
+    killed = run_apart(KILLED, str(tmp_path), str(at))
+    pids = [int(pid) for pid in killed.communicate()[0].split()]
+    assert killed.returncode == -signal.SIGKILL
+    assert pids
+    wait_until_gone(pids)
     with KnowledgeBase.open(tmp_path / "kb", embedder=HashingEmbeddings()) as knowledge:
         report = knowledge.ingest(tmp_path / "docs")
-        assert report.unchanged >= 32
+        assert report.unchanged >= at
         assert report.unchanged + report.documents == knowledge.stats().documents == knowledge.stats().chunks == 80
         assert knowledge.search("w79", legs=["bm25"]).hits[0].chunk.text.endswith("word w79")
+
+
+INTERRUPTED = """
+import sys, threading, time
+from graphrag_agent.retrieval.ingestion.workers import pool
+from graphrag_agent.retrieval.ingestion.workers.process import WorkerProcess
+from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
+def start_hanging():
+    worker = WorkerProcess([sys.executable, "-c", "import time; time.sleep(60)"])
+    print(worker._process.pid, flush=True)
+    return worker
+pool.shared_pool._start = start_hanging
+with KnowledgeBase.open(":memory:", embedder="none") as knowledge:
+    knowledge.ingest(sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no such interrupt on this system")
+def test_an_interrupt_ends_an_ingest_and_its_workers_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("Text.", encoding="utf-8")
+    interrupted = run_apart(INTERRUPTED, str(tmp_path))
+    assert interrupted.stdout
+    pid = int(interrupted.stdout.readline())
+    began = time.monotonic()
+    interrupted.send_signal(signal.SIGINT)
+    interrupted.communicate(timeout=25)
+    assert time.monotonic() - began < 20
+    assert interrupted.returncode != 0
+    wait_until_gone([pid], seconds=2)
+
+
+async def test_a_progress_callback_that_raises_ends_the_ingest(place: Workplace) -> None:
+    def stop(done: int, total: int, name: str) -> None:
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        await place.ingest(progress=stop)
+
+
+async def test_the_report_tells_the_speed_and_names_failures_in_the_order_of_files(place: Workplace) -> None:
+    for name in ("z.pdf", "d.pdf", "m.pdf"):
+        (place.folder / name).write_bytes(b"no pdf")
+    report = await place.ingest()
+    assert [Path(failed.path).name for failed in report.failed] == ["d.pdf", "m.pdf", "z.pdf"]
+    assert report.seconds > 0
+    assert report.chunks_per_second == pytest.approx(3 / report.seconds)
+    assert IngestReport(documents=0, chunks=0, unchanged=0).chunks_per_second == 0
+
+
+async def test_an_unreadable_file_says_why(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("graphrag_agent.retrieval.ingestion.pipeline.hash_file", refuse)
+    (place.folder / "a.md").unlink()
+    (place.folder / "a.md").symlink_to(place.folder / "gone.md")
+    report = await place.ingest()
+    assert [failed.error for failed in report.failed] == [
+        f"{place.folder / 'a.md'}: can't be read (No such file or directory); check the path and its permissions"
+    ]
+    assert report.documents == 1
