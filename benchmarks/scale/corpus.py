@@ -77,7 +77,7 @@ def write_files(data: Path, target: Path, sections: int) -> dict[Owner, Path]:
         folder.mkdir(parents=True, exist_ok=True)
         count = min(SECTIONS_PER_FILE, sections - number * SECTIONS_PER_FILE)
         write_file(folder / f"{number:05}.md", pools[chance.randrange(len(pools))], count, chance)
-    return folders
+    return dict(sorted(folders.items()))  # tenant after tenant, as an operator would bring them in
 
 
 def write_file(path: Path, pool: Sequence[_Passage], sections: int, chance: random.Random) -> None:

@@ -19,8 +19,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.scale.corpus import load_questions, write_files
-from benchmarks.scale.phases import Metrics, Place, ingest_files, measure_search, search_while_writing
+from benchmarks.scale.phases import (
+    Metrics,
+    Place,
+    ingest_at_once,
+    ingest_for_owners,
+    measure_search,
+    search_while_writing,
+)
 
+AT_ONCE_CHUNKS = 20_000
+"""Enough to tell how fast an ingest is that goes on for a while."""
 DEFAULT_DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
@@ -68,11 +77,12 @@ def measure(place: Place, chunks: int, queries: int, seconds: float) -> Metrics:
     folders = write_files(place.data, place.files, chunks)
     questions = load_questions(place.data)[:queries]
     _say("files written", started)
+    part = list(folders.values())[: max(1, len(folders) * AT_ONCE_CHUNKS // max(chunks, AT_ONCE_CHUNKS))]
     report: Metrics = {}
     steps: dict[str, Callable[[], Metrics]] = {
-        "ingest": lambda: _apart(ingest_files, place, folders, embedded=False),
-        "ingest_again": lambda: _apart(ingest_files, place, folders, embedded=False),
-        "embed": lambda: _apart(ingest_files, place, folders, embedded=True),
+        "at_once": lambda: _apart(ingest_at_once, place, part),
+        "ingest": lambda: _apart(ingest_for_owners, place, folders, embedded=False),
+        "embed": lambda: _apart(ingest_for_owners, place, folders, embedded=True),
         "searching": lambda: _apart(measure_search, place, questions),
         "concurrent": lambda: _apart(search_while_writing, place, questions, seconds),
     }
@@ -85,17 +95,18 @@ def measure(place: Place, chunks: int, queries: int, seconds: float) -> Metrics:
 
 def compare(report: Metrics) -> list[Target]:
     """What issue 4 asks for at 100,000 chunks; smaller runs must meet it too."""
-    search, ingest, concurrent = report["searching"]["search"], report["ingest"], report["concurrent"]
+    search, at_once, concurrent = report["searching"]["search"], report["at_once"], report["concurrent"]
     filtered = search["filtered"]["median_ms"]
-    peak = max(step["peak_mb"] for step in (ingest, report["embed"], report["searching"]))
-    again = round(ingest["seconds"] / report["ingest_again"]["seconds"], 1)
+    steps = (at_once, report["ingest"], report["embed"], report["searching"])
+    peak = max(step["peak_mb"] for step in steps)
+    again = round(at_once["seconds"] / at_once["again_seconds"], 1)
     return [
         Target("filtered hybrid search, median", filtered, 15, "ms"),
         Target("filtered to unfiltered", round(filtered / search["unfiltered"]["median_ms"], 2), 2, ""),
         Target("resident memory, peak of any step", peak, 1200, "MB"),
         Target("reopen and first search", report["searching"]["open_seconds"], 3, "s"),
-        Target("ingest for BM25", round(ingest["chunks"] / ingest["seconds"]), 1000, "chunks/s", is_floor=True),
-        Target("ingest again, times faster", again, 20, "", is_floor=True),
+        Target("one ingest, BM25 only", round(at_once["chunks"] / at_once["seconds"]), 1000, "chunks/s", is_floor=True),
+        Target("the same ingest again, times faster", again, 20, "", is_floor=True),
         Target("errors while one writes", concurrent["errors"], 0, ""),
         Target("hits of a wrong scope", concurrent["wrong_scope"], 0, ""),
     ]
@@ -113,9 +124,14 @@ def render_table(report: Metrics, targets: Sequence[Target]) -> str:
     lines += ["", f"{'hybrid search, one after the other':36} {'median ms':>10} {'p95 ms':>8} {'CPU ms':>8}"]
     for name, row in report["searching"]["search"].items():
         lines.append(f"  {name:34} {row['median_ms']:>10g} {row['p95_ms']:>8g} {row['cpu_ms']:>8g}")
-    told = report["concurrent"]
-    lines.append(f"  {told['searches']} in eight threads while {told['written_chunks']} chunks were written: ")
-    lines[-1] += f"median {told['median_ms']:g} ms"
+    ingest, embed, told = report["ingest"], report["embed"], report["concurrent"]
+    lines.append("")
+    lines.append(f"{ingest['ingests']} owners, an ingest each: {round(ingest['chunks'] / ingest['seconds'])} chunks/s")
+    lines.append(f"synthetic vectors made and stored: {round(ingest['chunks'] / embed['seconds'])} chunks/s")
+    lines.append(
+        f"eight threads: {told['searches']} searches, median {told['median_ms']:g} ms, while {told['written_chunks']} "
+        "chunks were written"
+    )
     return "\n".join(lines)
 
 

