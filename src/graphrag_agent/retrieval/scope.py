@@ -28,7 +28,7 @@ class Scope:
     @classmethod
     def of(cls, principal: Principal = PUBLIC) -> Scope:
         """All that the principal may see."""
-        return cls(tenant=principal.tenant, groups=frozenset(principal.groups))
+        return cls(tenant=principal.tenant, groups=_set(principal.groups))
 
     def narrowed(
         self,
@@ -37,7 +37,7 @@ class Scope:
         document_ids: Iterable[str] | None = None,
         source_types: Iterable[str] | None = None,
     ) -> Scope:
-        """The part of this scope that also lies in the given sets; None leaves a field as it is."""
+        """The part of this scope that also lies in the given sets; None leaves a field as it is, a text is one name."""
         return replace(
             self,
             collections=_both(self.collections, collections),
@@ -59,7 +59,7 @@ class Scope:
             "document_id": self.document_ids,
             "source_type": self.source_types,
         }
-        return {name: values for name, values in fields.items() if values is not None}
+        return {name: frozenset(filter(is_storable, values)) for name, values in fields.items() if values is not None}
 
     def allows(self, item: Chunk | Document) -> bool:
         """Whether the item lies in this scope."""
@@ -78,7 +78,21 @@ def stored_access(item: Chunk | Document) -> dict[str, tuple[str, ...]]:
     }
 
 
+def is_storable(text: str) -> bool:
+    """Whether a store can hold the text; what it can't hold matches nothing (a model may write half a character)."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _set(names: Iterable[str]) -> frozenset[str]:
+    """A text is one name, not a name for each of its letters."""
+    return frozenset({names} if isinstance(names, str) else names)
+
+
 def _both(have: frozenset[str] | None, want: Iterable[str] | None) -> frozenset[str] | None:
     if want is None:
         return have
-    return frozenset(want) if have is None else have & frozenset(want)
+    return _set(want) if have is None else have & _set(want)
