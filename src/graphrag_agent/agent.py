@@ -106,7 +106,7 @@ class RagAgent:
     ) -> None:
         settings = settings or load_settings()
         self._durability = durability
-        registry = build_registry(knowledge, tools)
+        registry = build_registry(knowledge, tools, model=model or settings.model)
         self._tool_names = tuple(registry)
         self.graph: RagGraph = build_rag_graph(
             model=model or settings.model,

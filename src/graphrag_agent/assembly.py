@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import partial
+from typing import Any, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
@@ -18,11 +19,15 @@ from graphrag_agent.errors import SettingsError
 from graphrag_agent.graph.builder import draw
 from graphrag_agent.graph.loop import Loop
 from graphrag_agent.graph.state import TurnInput, TurnOutput, TurnState
-from graphrag_agent.models.factory import load_chat_model
+from graphrag_agent.models.extractive import ExtractiveChatModel
+from graphrag_agent.models.factory import OFFLINE, load_chat_model
+from graphrag_agent.models.query_writing import ChatQueryWriter
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
 from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.retrieval.search.options import SearchChoices
 from graphrag_agent.retrieval.search.rerank import resolve_reranker
 from graphrag_agent.retrieval.search.result import SearchResult
+from graphrag_agent.retrieval.search.strategies import QueryWriter
 from graphrag_agent.retrieval.stores.server_address import QdrantServer, is_server
 from graphrag_agent.settings import Settings
 from graphrag_agent.tools.knowledge_search import Searchable, build_knowledge_search
@@ -54,16 +59,29 @@ def build_rag_graph(
         raise SettingsError(f"mode={mode!r} is unknown; there is: {', '.join(MODES)}")
     loop = Loop(
         chat_model=load_chat_model(model) if isinstance(model, str) else model,
-        tools=build_registry(knowledge, tools),
+        tools=build_registry(knowledge, tools, model=model),
         budget=budget or Budget(),
     )
     return draw(loop).compile(checkpointer=checkpointer, store=store, name="graphrag_agent")
 
 
-def build_registry(knowledge: Searchable | None, tools: Iterable[ToolLike] = ()) -> ToolRegistry:
-    """The tools of a graph: the search of the knowledge base, where there is one, and the given ones."""
-    searching = [] if knowledge is None else [build_knowledge_search(knowledge)]
+def build_registry(
+    knowledge: Searchable | None, tools: Iterable[ToolLike] = (), *, model: BaseChatModel | str = OFFLINE
+) -> ToolRegistry:
+    """The tools of a graph: the search of the knowledge base, where there is one, and the given ones.
+
+    The model writes queries for requests that ask for the strategy multi_query or hyde.
+    """
+    writer = build_query_writer(model)
+    searching = [] if knowledge is None else [build_knowledge_search(knowledge, query_writer=writer)]
     return ToolRegistry([*searching, *tools])
+
+
+def build_query_writer(model: BaseChatModel | str) -> QueryWriter | None:
+    """The model as a writer of queries, loaded when first needed; None for the offline model, which only quotes."""
+    if model == OFFLINE or isinstance(model, ExtractiveChatModel):
+        return None
+    return ChatQueryWriter(model if isinstance(model, BaseChatModel) else partial(load_chat_model, model))
 
 
 def budget_from(settings: Settings) -> Budget:
@@ -78,7 +96,15 @@ def open_knowledge_base(settings: Settings) -> KnowledgeBase:
     if is_server(settings.kb):
         names = ("prefix", "shards", "replicas", "write_consistency", "write_ordering", "timeout_seconds")
         location = QdrantServer(settings.kb, **{name: getattr(settings, f"qdrant_{name}") for name in names})
-    return KnowledgeBase.open(location, embedder=settings.embedder, reranker=reranker)
+    return KnowledgeBase.open(
+        location,
+        embedder=settings.embedder,
+        reranker=reranker,
+        fusion=settings.fusion,
+        strategy=settings.strategy,
+        query_writer=build_query_writer(settings.model),
+        diversity=settings.diversity,
+    )
 
 
 class LazyKnowledge:
@@ -92,10 +118,20 @@ class LazyKnowledge:
         self._lock = threading.Lock()
         self._opened: KnowledgeBase | None = None
 
-    async def asearch(self, query: str, *, scope: Scope | None = None, top_k: int = 5) -> SearchResult:
+    async def asearch(
+        self, query: str, *, scope: Scope | None = None, top_k: int = 5, **choices: Unpack[SearchChoices]
+    ) -> SearchResult:
         """Hits for the query inside the scope, best first."""
-        knowledge = await asyncio.to_thread(self._open_once) if self._opened is None else self._opened
-        return await knowledge.asearch(query, scope=scope, top_k=top_k)
+        return await (await self._knowledge()).asearch(query, scope=scope, top_k=top_k, **choices)
+
+    async def aread(
+        self, document_id: str, *, start: int = 0, end: int | None = None, scope: Scope | None = None
+    ) -> str:
+        """The document's text from `start` to `end`."""
+        return await (await self._knowledge()).aread(document_id, start=start, end=end, scope=scope)
+
+    async def _knowledge(self) -> KnowledgeBase:
+        return await asyncio.to_thread(self._open_once) if self._opened is None else self._opened
 
     def _open_once(self) -> KnowledgeBase:
         with self._lock:

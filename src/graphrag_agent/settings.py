@@ -48,6 +48,14 @@ class Settings(BaseSettings):
     qdrant_timeout_seconds: float = Field(
         default=10.0, gt=0, le=600, description="Qdrant server: seconds that a read may take with all its tries"
     )
+    fusion: Literal["dbsf", "rrf", "min_max"] = Field(
+        default="dbsf", description="How the lists of a search become one: dbsf, rrf or min_max"
+    )
+    strategy: Literal["direct", "multi_query", "hyde"] = Field(
+        default="direct",
+        description="direct; multi_query: a query's parts and other wordings too; hyde: a passage that would answer it",
+    )
+    diversity: bool = Field(default=False, description="true: hits that are like better ones give way to others")
     checkpointer: Literal["memory", "sqlite"] = Field(default="sqlite", description="Where the CLI keeps threads")
     max_rounds: int = Field(default=6, ge=1, le=50, description="Model calls with tools in one turn")
     max_tool_calls: int = Field(default=20, ge=1, le=500, description="Tool calls that may run in one turn")

@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage, ToolMessage
 from graphrag_agent.errors import ToolArgumentError
 from graphrag_agent.graph.policy.fingerprints import call_mark, search_mark
 from graphrag_agent.graph.policy.pairing import calls_of
-from graphrag_agent.tools.evidence_message import hits_of
+from graphrag_agent.tools.evidence_message import chunk_ids_of
 from graphrag_agent.tools.registry import ToolRegistry
 from graphrag_agent.tools.spec import ToolSpec
 
@@ -170,7 +170,7 @@ def _pointing(call: Mapping[str, Any], result: ToolMessage) -> Verdict:
 
 def _may_bring_more(known: _Known, earlier: _Known, result: ToolMessage) -> bool:
     """Whether a nearly identical search can bring new evidence: it asks for more, and there was more to give."""
-    return known.top_k > earlier.top_k and len(hits_of(result)) >= earlier.top_k
+    return known.top_k > earlier.top_k and len(chunk_ids_of(result)) >= earlier.top_k
 
 
 def _over_budget(

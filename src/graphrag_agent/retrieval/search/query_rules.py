@@ -1,4 +1,4 @@
-"""Extra queries without a model: the parts of a question, its content words, what it quotes and names. Pure."""
+"""Extra queries without a model: what a question quotes and names, its parts, else its content words. Pure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from graphrag_agent.retrieval.tokenizer import tokenize
 _QUOTES = ('""', "“”", "«»", "「」", "『』")
 _QUOTED = re.compile("|".join(f"{pair[0]}([^{pair[1]}\n]{{2,120}}){pair[1]}" for pair in _QUOTES))
 _IDENTIFIER = re.compile(r"(?<!\w)(?=[\w./@:+#-]*\d)(?=[\w./@:+#-]*[^\W\d_])[\w][\w./@:+#-]*[\w]|(?<!\w)\w+_\w+")
+_CAPITALISED = r"(?:[A-ZÀ-ÖØ-ÞА-ЯЁ][\w'’.-]*)"
+_NAME = re.compile(rf"(?<!\w){_CAPITALISED}(?:\s+(?:(?:of|the|de|von|van|la)\s+){{0,2}}{_CAPITALISED})+")
 _SENTENCE_END = re.compile(r"(?<=[?？!！;；。])\s*|\n+|(?<=[^\d\s]\.)\s+(?=\S)")
 _CONJUNCTION = re.compile(
     r"\s+(?:and|or|versus|vs\.?|und|oder|et|ou|y|и|или|а также)\s+"
@@ -44,13 +46,22 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 
 def extra_queries(query: str) -> list[str]:
     """Other queries for the same question, the surest first; none for a query that is short and plain."""
-    return [*_named(query), *_parts(query), *_content_words(query)]
+    return [*_quoted(query), *_names(query), *_parts(query)] or _content_words(query)
 
 
-def _named(query: str) -> Iterator[str]:
+def _quoted(query: str) -> Iterator[str]:
     for match in _QUOTED.finditer(query):
         yield next(group for group in match.groups() if group)
     yield from (match[0] for match in _IDENTIFIER.finditer(query))
+
+
+def _names(query: str) -> list[str]:
+    """Names of two words and more, where there are two such names: each may have a document of its own."""
+    found = [match[0].split() for match in _NAME.finditer(query)]
+    # a question begins with a capital too
+    names = [words[1:] if words[0].casefold() in _FUNCTION_WORDS else words for words in found]
+    several = [" ".join(words) for words in names if len(words) > 1]
+    return several if len(several) > 1 else []
 
 
 def _parts(query: str) -> list[str]:

@@ -1,5 +1,6 @@
 """The verdict on each call of a round."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -158,6 +159,15 @@ def test_a_search_in_the_same_words_is_reused_when_all_was_shown(query: str):
     query = query.replace("the ", "")
     (verdict,) = judge(search("2", query=query, top_k=20), **searched("sick leave", found=3))
     assert verdict.kind == "reuse"
+
+
+def test_neighbours_that_were_merged_count_as_shown():
+    merged = replace(evidence("h0"), merged=("h1", "h2", "h3", "h4"))
+    full = searched("sick leave", found=0)
+    asked, result = full["turn"]
+    content, artifact = render_evidence([merged])
+    full["turn"] = (asked, result.model_copy(update={"content": content, "artifact": artifact}))
+    assert judge(search("2", query="leave sick", top_k=20), **full)[0].kind == "run"
 
 
 def test_a_search_in_the_same_words_runs_when_it_asks_for_more_than_was_shown():

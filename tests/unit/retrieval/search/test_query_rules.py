@@ -33,13 +33,19 @@ def test_single_words_beside_a_conjunction_are_no_parts(query: str) -> None:
     assert all(found in {query, "bread butter"} for found in extra_queries(query))
 
 
-def test_names_come_before_parts_and_parts_before_words() -> None:
+def test_two_names_are_two_queries_and_one_alone_is_none() -> None:
+    found = extra_queries("Were Scott Derrickson and the Bank of England mentioned by Ed Wood?")
+    assert found[:3] == ["Scott Derrickson", "Bank of England", "Ed Wood"]
+    assert extra_queries("When was Scott Derrickson born?") == ["Scott Derrickson born"]
+    assert extra_queries("Кто старше, Анна Ахматова или Иван Бунин?")[:2] == ["Анна Ахматова", "Иван Бунин"]
+
+
+def test_identifiers_come_before_parts_and_words_alone_are_for_questions_without_either() -> None:
     found = extra_queries("How do I clear E-1042 and who pays for the new filter?")
     assert found == [
         "E-1042",
         "How do I clear E-1042",
         "who pays for the new filter?",
-        "clear E-1042 pays new filter",
     ]
 
 
