@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -25,12 +26,48 @@ _MAX_UNITS = MAX_PASSAGE_TOKENS * UNITS_PER_TOKEN
 _MAX_CHARS = _MAX_UNITS // count_token_units("x")
 _MAX_COMBINED = 20
 """Characters that one visible character may be made of before it is cut after all."""
+_MAX_COLUMNS_CHARS = 200
+_TABLE_HEAD = re.compile(r"([^\n]*\|[^\n]*)\n[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*(?:\r?\n|\Z)")
+"""The first two lines of a table in Markdown."""
 _JOINERS = "\u200d\ufe0e\ufe0f\u20e3"
 
-_PARAGRAPH = r"(?:\r\n|\r|\n)[ \t]*(?:\r\n|\r|\n)\s*"
-_LIST_ITEM = r"(?:\r\n|\r|\n)(?=[ \t]*(?:[-*+•·–]|\d{1,3}[.)、]|[（(]?[一二三四五六七八九十]{1,3}[）)、])\s*)"
-_SENTENCE = r"(?:[。！？]+[”’」』）】]*\s*|(?<=[.!?…])[\"'”’»)\]]*\s+(?=[^\sa-zа-яё]))"
-_LINE = r"(?:\r\n|\r|\n)"
+_LINE = r"(?:\r\n|\r(?!\n)|\n)"
+"""One line's end; the halves of CRLF are not two."""
+_PARAGRAPH = rf"{_LINE}[ \t]*{_LINE}\s*"
+_LIST_ITEM = (
+    # with a blank after it where the sign may as well begin a word or a number
+    _LINE + r"(?=[ \t]*(?:[-*+–][ \t]|[•·]|\d{1,3}(?:[.)][ \t]|、)|[（(]?[一二三四五六七八九十]{1,3}[）)、]))"
+)
+_ABBREVIATIONS = (
+    *(
+        "Mr",
+        "Mrs",
+        "Ms",
+        "Dr",
+        "Prof",
+        "St",
+        "No",
+        "Nos",
+        "Nr",
+        "Art",
+        "Fig",
+        "Sec",
+        "Ch",
+        "Vol",
+        "Eq",
+        "p",
+        "pp",
+        "vs",
+    ),
+    *("approx", "cf", "e.g", "i.e", "z. B", "z.B", "Abs", "ca"),
+    *("п", "пп", "ст", "стр", "с", "гл", "рис", "табл", "им", "ул", "д", "г", "т", "тов", "проф", "др"),
+)
+"""What comes after them goes on with the sentence, even with a capital or a number."""
+_NO_END = "".join(rf"(?<!\b{word.replace('.', '[.]')}[.])" for word in _ABBREVIATIONS) + r"(?<!\b[A-ZА-ЯЁ][.])"
+_SENTENCE = (
+    r"(?:[。！？｡]++[”’」』）】]*+(?![とっはがをのも、，])\s*"
+    rf"|(?<=[.!?…؟۔।]){_NO_END}[\"'”’»)\]]*\s+(?=[^\sa-zа-яё]))"
+)
 _CLAUSE = r"(?:；\s*|[;:]\s+)"
 _COMMA = r"(?:[，、]\s*|,\s+)"
 _BLANK = r"\s+"
@@ -118,13 +155,24 @@ def _can_join(text: str, first: _Span, second: _Span, max_units: int | None) -> 
 def _pieces(text: str, section: Section) -> Iterator[_Span]:
     """The section in pieces of at most the maximum, trimmed, blank ones left out."""
     start = section.start
+    heading = section.heading
     for piece in _cut(text[section.start : section.end], section.kind):
         end = start + len(piece)
         trimmed = piece.strip()
         if trimmed:
             first = start + len(piece) - len(piece.lstrip())
-            yield _Span(first, first + len(trimmed), section.heading, section.page)
+            yield _Span(first, first + len(trimmed), heading, section.page)
+            heading = _below_columns(section, trimmed) if heading is section.heading else heading
         start = end
+
+
+def _below_columns(section: Section, opening: str) -> str:
+    """The heading for the later rows of a table: theirs, and the columns that its first lines name."""
+    columns = _TABLE_HEAD.match(opening) if section.kind == "table" else None
+    if not columns:
+        return section.heading
+    names = " | ".join(filter(None, (cell.strip() for cell in columns[1].strip().strip("|").split("|"))))
+    return " > ".join(filter(None, [section.heading, names[:_MAX_COLUMNS_CHARS]]))
 
 
 def _cut(text: str, kind: SectionKind) -> Iterator[str]:

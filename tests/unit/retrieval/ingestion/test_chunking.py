@@ -69,6 +69,77 @@ def test_chinese_is_cut_after_its_full_stops() -> None:
     assert all(p.text.startswith("员工") and p.text.endswith("。") for p in passages)
 
 
+SENTENCES = {
+    "en": [
+        "Meals are paid up to 45 EUR a day, e.g. at a fair.",
+        "Dr. Smith (see p. 4 and Fig. 2) pays 3.5 percent; J. Doe pays nothing!",
+        "Is that so?",
+        'He said "yes."',
+        "Nothing ends here…",
+    ],
+    "zh": [
+        "员工每年享有十五天年假，除非合同另有约定。",
+        "他说：“可以。”",
+        "真的吗？！",
+        "费用（含税）为3.5元；其他免费。",
+    ],
+    "ru": [
+        "Сотрудники получают 28 дней отпуска, т. е. четыре недели.",
+        "Это так?",
+        "См. п. 4 правил и ст. 15 закона им. А. С. Пушкина!",
+        "Он сказал: «Да.»",
+        "Оплата до 5 тыс. руб. в день, см. рис. 2.",
+    ],
+    "ja": ["社員は年に十五日の休暇を取得できます。", "本当ですか？", "彼は「はい。」と言った。", "料金は3.5円です！"],
+    "ar": ["يحصل الموظفون على خمسة عشر يومًا من الإجازة، ما لم ينص العقد على غير ذلك.", "هل هذا صحيح؟", "نعم!"],
+    "ur": ["یہ ایک جملہ ہے۔", "کیا یہ سچ ہے؟"],
+    "hi": ["कर्मचारियों को पंद्रह दिन की छुट्टी मिलती है।", "क्या यह सच है?"],
+}
+
+
+@settings(max_examples=25, deadline=None)
+@pytest.mark.parametrize("language", SENTENCES)
+@given(data=st.data())
+def test_no_sentence_is_cut(language: str, data: st.DataObject) -> None:
+    blank = data.draw(st.sampled_from(["", "\n"] if language in ("zh", "ja") else [" ", "\n", "\r\n"]))
+    some = st.sampled_from(SENTENCES[language])
+    chosen = data.draw(st.lists(some, min_size=3, max_size=9)) * data.draw(st.integers(10, 40))
+    if blank.strip(" ") and data.draw(st.booleans()):  # hard-wrapped
+        chosen = [sentence.replace(" ", blank) for sentence in chosen]
+    text = blank.join(chosen)
+    ends, position = set(), 0
+    for sentence in chosen:
+        ends.add(position + len(sentence))
+        position += len(sentence) + len(blank)
+    for passage in split_document(ParsedDocument(text, "T", "txt", (Section(0, len(text)),))):
+        assert passage.end in ends, passage.text[-60:]
+
+
+def test_a_sentence_longer_than_a_passage_is_cut_at_clauses_then_words() -> None:
+    clauses = "the guest pays for the room and for every meal that the host does not offer; " * 40
+    passages = split_document(markdown(clauses))
+    assert len(passages) > 2
+    assert all(passage.text.endswith("offer;") for passage in passages)
+    assert all(passage.text.endswith("word") for passage in split_document(markdown("word " * 900)))
+
+
+def test_lines_that_begin_with_a_number_or_a_sign_are_no_list_items() -> None:
+    sentence = "The rate grows by\n3.5 percent and falls by\n-5 degrees in a\n*very* cold winter. "
+    passages = split_document(markdown(sentence * 60))
+    assert len(passages) > 2
+    assert all(passage.text.endswith("winter.") for passage in passages)
+
+
+def test_later_rows_of_a_table_stand_under_its_columns() -> None:
+    rows = "\n".join(f"| K-{at} | {at} EUR | fits all sizes |" for at in range(120))
+    passages = split_document(markdown(f"# Prices\n\n| SKU | Price | Note |\n| --- | ---: | --- |\n{rows}\n\nAfter."))
+    assert passages[0].heading == "Prices"
+    tables = [passage for passage in passages[1:] if passage.text.startswith("| K-")]
+    assert len(tables) == 3
+    assert {passage.heading for passage in tables} == {"Prices > SKU | Price | Note"}
+    assert passages[-1].heading == "Prices"
+
+
 def test_tables_are_cut_between_rows_only() -> None:
     rows = [f"SKU: K-{at}; Note: Fits all. Even large ones, e.g. XL." for at in range(80)]
     text = "\n".join(rows)
