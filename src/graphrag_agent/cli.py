@@ -204,9 +204,11 @@ def _print_report(report: IngestReport, *, as_json: bool) -> None:
     failed = [{"path": path, "error": error} for path, error in report.failed]
     if as_json:
         counts = {"documents": report.documents, "chunks": report.chunks, "unchanged": report.unchanged}
-        _print_json({**counts, "failed": failed})
+        speed = {"seconds": round(report.seconds, 3), "chunks_per_second": round(report.chunks_per_second)}
+        _print_json({**counts, **speed, "failed": failed})
     else:
-        out.print(f"{report.documents} documents, {report.chunks} chunks; {report.unchanged} unchanged")
+        speed = f" ({report.chunks_per_second:.0f} chunks a second)" if report.chunks else ""
+        out.print(f"{report.documents} documents, {report.chunks} chunks{speed}; {report.unchanged} unchanged")
     for path, error in report.failed:
         err.print(f"failed: {escape(path)}: {escape(error.removeprefix(f'{path}: '))}", soft_wrap=True)
 
