@@ -207,8 +207,8 @@ def _print_report(report: IngestReport, *, as_json: bool) -> None:
         speed = {"seconds": round(report.seconds, 3), "chunks_per_second": round(report.chunks_per_second)}
         _print_json({**counts, **speed, "failed": failed})
     else:
-        speed = f" ({report.chunks_per_second:.0f} chunks a second)" if report.chunks else ""
-        out.print(f"{report.documents} documents, {report.chunks} chunks{speed}; {report.unchanged} unchanged")
+        pace = f" ({report.chunks_per_second:.0f} chunks a second)" if report.chunks else ""
+        out.print(f"{report.documents} documents, {report.chunks} chunks{pace}; {report.unchanged} unchanged")
     for path, error in report.failed:
         err.print(f"failed: {escape(path)}: {escape(error.removeprefix(f'{path}: '))}", soft_wrap=True)
 
