@@ -26,11 +26,18 @@ _MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u0670\u06d6-\u06dc\u0900-\u096
 """Combining marks and the Indic blocks: parts of words that `\\w` leaves out."""
 _WORD = rf"(?:(?![{_UNSPACED}])[\w{_MARKS}])+"
 _JOINT = r"(?:[-./@:'’]|(?<=\d),(?=\d))"
-_RUN = re.compile(rf"(?P<unspaced>[{_UNSPACED}]+)|(?P<run>[^\W\d_](?:\+\+|\#)(?!\w)|{_WORD}(?:{_JOINT}{_WORD})*)")
+_EMOJI = "\u2600-\u27bf\U0001f1e6-\U0001f1ff\U0001f300-\U0001f3fa\U0001f400-\U0001faff"
+"""Without skin tones: a thumb is a thumb."""
+_RUN = re.compile(
+    rf"(?P<unspaced>[{_UNSPACED}]+)|(?P<emoji>[{_EMOJI}])|(?P<run>[^\W\d_](?:\+\+|\#)(?!\w)|{_WORD}(?:{_JOINT}{_WORD})*)"
+)
 _SEPARATORS = re.compile(r"[-./@:'’,_+#]+")
 _IDENTIFIER_MARK = re.compile(r"[\d_@./+#]")
 _DROPPED = re.compile("[\u00ad\u0640\u064b-\u065f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ud800-\udfff]")
 """Soft hyphens, zero-width and direction marks, Arabic vowel signs and stretching, halves of broken characters."""
+
+_HYPHENS = re.compile("[\u2010-\u2015\u2212]")
+"""Word processors write them for `-`, in `E-1042` too."""
 
 _STEMMERS = (
     (re.compile("[a-z\u00c0-\u024f]"), "english"),
@@ -50,6 +57,8 @@ def tokenize(text: str) -> list[str]:
     for match in _RUN.finditer(_normalized(text)):
         if match.lastgroup == "unspaced":
             terms += _grams(match[0])
+        elif match.lastgroup == "emoji":
+            terms.append(match[0])
         else:
             terms += _words(match[0])
     return terms
@@ -62,7 +71,7 @@ def count_terms(text: str) -> dict[str, int]:
 
 def _normalized(text: str) -> str:
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return _DROPPED.sub("", folded).replace("ё", "е")
+    return _HYPHENS.sub("-", _DROPPED.sub("", folded)).replace("ё", "е")
 
 
 def _grams(run: str) -> list[str]:

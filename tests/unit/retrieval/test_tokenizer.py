@@ -19,6 +19,8 @@ from graphrag_agent.retrieval.tokenizer import count_terms, tokenize
         ("مُحَمَّد الكتاب", ["محمد", "كتاب"]),
         ("हिन्दी किताबें", ["हिन्द", "किताब"]),
         ("E-1042", ["e-1042", "e", "1042"]),
+        ("E–1042 E‑1042", ["e-1042", "e", "1042"] * 2),
+        ("🚀Go 👍🏽👍", ["🚀", "go", "👍", "👍"]),
         ("SKU-99/A", ["sku-99/a", "sku", "99", "a"]),
         ("v2.1.3", ["v2.1.3", "v2", "1", "3"]),
         ("ERR_CONN_RESET", ["err_conn_reset", "err", "conn", "reset"]),
