@@ -18,6 +18,7 @@ from graphrag_agent.retrieval.stores.profile_file import require_profile
 from graphrag_agent.retrieval.stores.server_address import QdrantServer
 from graphrag_agent.retrieval.stores.server_calls import RefusedRequestError, ServerCalls
 from graphrag_agent.retrieval.stores.server_collections import PROFILE_POINT, ServerCollections, vector_name
+from graphrag_agent.retrieval.stores.server_counts import RecentCounts
 from graphrag_agent.retrieval.stores.server_points import ServerPoints, match, scope_filter
 
 _HASHES_A_QUERY = 500
@@ -36,6 +37,7 @@ class ServerStore:
         ordering = models.WriteOrdering(server.write_ordering)
         self._chunks = ServerPoints(self._calls, self._collections.chunks, ordering)
         self._documents = ServerPoints(self._calls, self._collections.documents, ordering)
+        self._counts = RecentCounts(self._calls)
 
     async def profile(self) -> StoreProfile | None:
         return await self._collections.profile()
@@ -139,18 +141,21 @@ class ServerStore:
     async def counts(self, scope: Scope) -> StoreCounts:
         if scope.is_empty:
             return StoreCounts(documents=0, chunks=0, pending=0)
-        profile, chosen = await self._collections.profile(), scope_filter(scope)
-        documents, chunks = await asyncio.gather(self._documents.count(chosen), self._chunks.count(chosen))
-        if profile is None:
-            return StoreCounts(documents, chunks, pending=chunks)
-        done = models.HasVectorCondition(has_vector=vector_name(profile))
-        return StoreCounts(documents, chunks, await self._chunks.count(scope_filter(scope, without=done)))
+        return await self._counts.get(scope, self._count)
 
     async def flush(self) -> None:
         """Nothing to do: every write has waited for the server."""
 
     async def aclose(self) -> None:
         await self._calls.aclose()
+
+    async def _count(self, scope: Scope) -> StoreCounts:
+        profile, chosen = await self._collections.profile(), scope_filter(scope)
+        documents, chunks = await asyncio.gather(self._documents.count(chosen), self._chunks.count(chosen))
+        if profile is None:
+            return StoreCounts(documents, chunks, pending=chunks)
+        done = models.HasVectorCondition(has_vector=vector_name(profile))
+        return StoreCounts(documents, chunks, await self._chunks.count(scope_filter(scope, without=done)))
 
     async def _search(
         self, query: Any, leg: str, scope: Scope, limit: int, how: models.SearchParams | None = None

@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
 import httpx
+from pydantic import ValidationError
 from qdrant_client import AsyncQdrantClient
 from qdrant_client.common.client_exceptions import QdrantException, ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
@@ -34,7 +35,8 @@ _WRITE_PATIENCE = 6
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.1, 5.0
 _PASSING = {408, 429, 500, 502, 503, 504}
 _REMEDY = "start it, or check GRAPHRAG_KB and the network"
-_FAILURES = (ApiException, QdrantException, TimeoutError)
+_GARBLED = (json.JSONDecodeError, UnicodeDecodeError)
+_FAILURES = (ApiException, QdrantException, TimeoutError, *_GARBLED)
 
 
 class RefusedRequestError(KnowledgeBaseError):
@@ -60,6 +62,8 @@ class ServerCalls:
         self._read_seconds = server.timeout_seconds
         self._breaker = breaker or CircuitBreaker()
         self._client: AsyncQdrantClient | None = None
+        self.writes = 0
+        """Grows with each write, when it begins and when it ends."""
         self._is_closed = False
         self._is_checked = False
 
@@ -79,7 +83,11 @@ class ServerCalls:
 
     async def write(self, request: Request[T]) -> T:
         """The reply. Raises RefusedRequestError or ServerDownError."""
-        return await self._ask(request, self._read_seconds * _WRITE_PATIENCE, _WRITE_TRIES)
+        self.writes += 1
+        try:
+            return await self._ask(request, self._read_seconds * _WRITE_PATIENCE, _WRITE_TRIES)
+        finally:
+            self.writes += 1
 
     async def aclose(self) -> None:
         """Close the connections, from any loop; a second call does nothing."""
@@ -146,7 +154,8 @@ class ServerCalls:
 
     def _refusal(self, error: Exception) -> RefusedRequestError | None:
         """None for what another try may mend."""
-        if isinstance(error, ResponseHandlingException) and not isinstance(error.source, httpx.TransportError):
+        cause = error.source if isinstance(error, ResponseHandlingException) else error
+        if isinstance(cause, (*_GARBLED, ValidationError)):
             return RefusedRequestError(f"{self._name} answers, but not as Qdrant does: check GRAPHRAG_KB", 0)
         if not isinstance(error, UnexpectedResponse) or error.status_code in _PASSING:
             return None
