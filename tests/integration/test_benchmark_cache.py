@@ -81,7 +81,7 @@ def test_a_benchmark_run_again_embeds_nothing(
     assert quality[0] == quality[1]
     assert quality[0]["hybrid"]["mrr"] == 1.0
     assert list(quality[0]) == ["bm25", "dense", "hybrid", "hybrid_rrf", "hybrid_minmax", "multi_query"]
-    assert reports[0]["not_run"] == {"hyde": "not run: needs a chat model"}
+    assert reports[0]["not_run"] == {"hyde": "not run: needs a chat model (--model)"}
 
 
 async def test_each_row_searches_as_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
