@@ -10,6 +10,10 @@ import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
+from tests.postgres_server import postgres_server
+
+__all__ = ["postgres_server"]
+
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"  # read when langgraph is imported
 PREFIXES = ("GRAPHRAG_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "CO_API_", "QDRANT_")
 

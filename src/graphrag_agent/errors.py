@@ -11,7 +11,9 @@
     ├── ToolError                a tool call went wrong; the model reads it
     │   ├── ToolArgumentError    the model may mend the arguments and call again
     │   └── ToolFailedError      the model should know and not repeat the call
+    ├── CheckpointerError        threads can't be read or written
     └── ThreadError              a conversation can't be continued as asked
+        └── ThreadBusyError      another turn is running on the thread
 
 A message names the value and says what to do about it.
 """
@@ -73,5 +75,13 @@ class ToolFailedError(ToolError):
         self.retryable = retryable
 
 
+class CheckpointerError(GraphragError):
+    """Threads can't be read or written: the database, or the event loop that the checkpointer is used from."""
+
+
 class ThreadError(GraphragError):
     """A conversation can't be continued as asked."""
+
+
+class ThreadBusyError(ThreadError):
+    """Another turn is running on the thread; the same request may go through later."""

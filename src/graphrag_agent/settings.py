@@ -6,7 +6,7 @@ import difflib
 import os
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from graphrag_agent.errors import SettingsError
@@ -56,7 +56,15 @@ class Settings(BaseSettings):
         description="direct; multi_query: a query's parts and other wordings too; hyde: a passage that would answer it",
     )
     diversity: bool = Field(default=False, description="true: hits that are like better ones give way to others")
-    checkpointer: Literal["memory", "sqlite"] = Field(default="sqlite", description="Where the CLI keeps threads")
+    checkpointer: Literal["memory", "sqlite", "postgres"] = Field(
+        default="sqlite", description="Where threads are kept: memory, sqlite or postgres"
+    )
+    database_url: SecretStr = Field(
+        default=SecretStr(""), description="Checkpointer postgres: postgresql://user:password@host:5432/database"
+    )
+    when_busy: Literal["refuse", "wait"] = Field(
+        default="refuse", description="What a question does while another turn runs on its thread: refuse or wait"
+    )
     max_rounds: int = Field(default=6, ge=1, le=50, description="Model calls with tools in one turn")
     max_tool_calls: int = Field(default=20, ge=1, le=500, description="Tool calls that may run in one turn")
     max_seconds: float = Field(default=120.0, gt=0, le=86_400, description="Seconds that a turn may take")
@@ -91,4 +99,5 @@ def _refuse_unknown_names() -> None:
         if name.upper().startswith(PREFIX) and name.upper() not in known:
             close = difflib.get_close_matches(name.upper(), known, n=1)
             hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
-            raise SettingsError(f"{name}={os.environ[name]!r} is no setting; {hint}")
+            shown = f"={value!r}" if "@" not in (value := os.environ[name]) else ""  # no password of a misspelt URL
+            raise SettingsError(f"{name}{shown} is no setting; {hint}")

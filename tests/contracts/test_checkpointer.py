@@ -12,15 +12,19 @@ from graphrag_agent.persistence.checkpointers import open_checkpointer
 REQUIRED = {"put", "put_writes", "get_tuple", "list", "delete_thread"}
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-async def test_conforms_to_langgraph(kind: Literal["memory", "sqlite"], tmp_path: Path):
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
+async def test_conforms_to_langgraph(
+    kind: Literal["memory", "sqlite", "postgres"], tmp_path: Path, request: pytest.FixtureRequest
+):
+    server = request.getfixturevalue("postgres_server") if kind == "postgres" else None
     made = 0
 
     @checkpointer_test(name=kind)
     async def build() -> AsyncIterator[Any]:
         nonlocal made
         made += 1
-        async with open_checkpointer(kind, tmp_path / f"{made}.sqlite") as saver:
+        url = server.database() if server else ""
+        async with open_checkpointer(kind, tmp_path / f"{made}.sqlite", url=url) as saver:
             yield saver
 
     report = await validate(build)

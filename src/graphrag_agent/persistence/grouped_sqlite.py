@@ -11,10 +11,11 @@ import asyncio
 import contextvars
 import json
 import sqlite3
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
@@ -27,6 +28,19 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from graphrag_agent.errors import CheckpointerError
+from graphrag_agent.persistence.guarded import GuardedSaver
+from graphrag_agent.persistence.sqlite_rows import SqliteRows
+
+T = TypeVar("T")
+
+LOCKED = "another process writes for long; try again, or end it"
+FULL = "make room on the disk and ask again"
+READ_ONLY = "make the file and its folder writable"
+
+LOG_TRIES, LOG_SECONDS = 50, 0.1
+"""Somebody may be reading what was; a read takes milliseconds."""
 
 BUSY_SECONDS = 30.0
 """How long to wait for another process that writes; SQLite's own default of 5 s is short on a busy disk."""
@@ -52,8 +66,8 @@ class _Waiting(NamedTuple):
     written: asyncio.Future[None]
 
 
-class GroupedSqliteSaver(AsyncSqliteSaver):
-    """An `AsyncSqliteSaver` with a connection of its own for writing. Close it with `aclose`, then `connection`."""
+class _Grouping(AsyncSqliteSaver):
+    """An `AsyncSqliteSaver` with a connection of its own for writing."""
 
     def __init__(self, connection: aiosqlite.Connection, path: Path, *, serde: SerializerProtocol) -> None:
         super().__init__(connection, serde=serde)
@@ -91,6 +105,21 @@ class GroupedSqliteSaver(AsyncSqliteSaver):
             for at, (channel, value) in enumerate(writes)
         ]
         await self._write(_PUT_SPECIAL_WRITES if is_special else _PUT_WRITES, rows)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete the thread; its bytes are gone from the file and its log."""
+        await self.in_writer(lambda writer: _delete(writer, str(thread_id)))
+        await self.in_writer(empty_log)
+
+    async def in_writer(self, call: Callable[[sqlite3.Connection], T]) -> T:
+        """The call's result, given the connection for writing, in its thread and one transaction."""
+        await self.setup()
+
+        def run() -> T:
+            with self._opened_writer() as writer:
+                return call(writer)
+
+        return cast(T, await self._in_thread(run))
 
     async def aclose(self) -> None:
         """Wait for what is being written, and close the connection for it."""
@@ -136,18 +165,54 @@ class GroupedSqliteSaver(AsyncSqliteSaver):
 
     def _commit(self, batch: Sequence[_Waiting]) -> Exception | None:
         try:
-            if self._writer is None:
-                self._writer = _open_writer(self._path)
-            with self._writer:
+            with self._opened_writer() as writer:
                 for statement, rows, _ in batch:
-                    self._writer.executemany(statement, rows)
+                    writer.executemany(statement, rows)
         except Exception as error:
             return error
         return None
+
+    def _opened_writer(self) -> sqlite3.Connection:
+        if self._writer is None:
+            self._writer = _open_writer(self._path)
+        return self._writer
+
+
+class GroupedSqliteSaver(GuardedSaver, _Grouping):
+    """The checkpointer of our own for a SQLite file. Close it with `aclose`, then `connection`."""
+
+    def rows(self) -> SqliteRows:
+        """The rows of its threads."""
+        return SqliteRows(self)
+
+    def told(self, error: Exception) -> CheckpointerError | None:
+        """SQLite's error in our words; one of a bad value stays what it is."""
+        if not isinstance(error, sqlite3.OperationalError) and type(error) is not sqlite3.DatabaseError:
+            return None
+        remedies = (("locked", LOCKED), ("full", FULL), ("disk I/O", FULL), ("readonly", READ_ONLY))
+        remedy = next((remedy for word, remedy in remedies if word in str(error)), "see the file's rights and health")
+        return CheckpointerError(f"threads in {str(self._path)!r}: {error}; {remedy}")
+
+
+def empty_log(writer: sqlite3.Connection) -> None:
+    """Bring what the write-ahead log holds into the file and empty it, so that nothing deleted lives on in it."""
+    writer.commit()
+    for _ in range(LOG_TRIES):
+        (busy, *_) = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if not busy:
+            return
+        time.sleep(LOG_SECONDS)
+    raise sqlite3.OperationalError("database is locked by a reader, so that deleted rows remain in its log")
+
+
+def _delete(writer: sqlite3.Connection, thread: str) -> None:
+    for table in ("checkpoints", "writes"):
+        writer.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread,))  # noqa: S608  # constants
 
 
 def _open_writer(path: Path) -> sqlite3.Connection:
     writer = sqlite3.connect(path, timeout=BUSY_SECONDS)
     # WAL (set by the base) and NORMAL survive a killed process; 27 fsyncs a turn become 0.3 (DESIGN 8)
     writer.execute("PRAGMA synchronous=NORMAL")
+    writer.execute("PRAGMA secure_delete=ON")  # what is deleted or pruned is overwritten
     return writer

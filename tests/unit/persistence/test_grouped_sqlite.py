@@ -12,6 +12,7 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from graphrag_agent.errors import CheckpointerError
 from graphrag_agent.persistence.checkpointers import open_checkpointer
 from graphrag_agent.persistence.grouped_sqlite import GroupedSqliteSaver
 
@@ -144,7 +145,8 @@ async def test_a_database_that_stays_locked_is_an_error_for_all_who_wait(
         other.execute("BEGIN IMMEDIATE")
         tries = [saver.aput(config_of(f"t{n}"), checkpoint_of(n), {}, {}) for n in range(3)]
         results = await asyncio.gather(*tries, return_exceptions=True)
-        assert [str(result) for result in results] == ["database is locked"] * 3
+        assert [type(result) for result in results] == [CheckpointerError] * 3
+        assert "database is locked; another process writes" in str(results[0])
         other.execute("COMMIT")
         other.close()
         await saver.aput(config_of("later"), checkpoint_of(1), {}, {})

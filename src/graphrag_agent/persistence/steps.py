@@ -1,0 +1,80 @@
+"""What pruning needs to know of a thread, and what it wants done, without a word of SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+START_CHANNEL, TASKS_CHANNEL, TRIGGER = "__start__", "__pregel_tasks", "branch:to:"
+"""LangGraph's channels that hold what is still to run: an input, a Send, a node's trigger."""
+
+
+class Step(NamedTuple):
+    """One checkpoint, without its values."""
+
+    parent: str | None
+    number: int
+    """LangGraph's count of the step; -1 for an input."""
+    is_finished: bool
+    """Nothing is left to run: the end of a turn. (The empty stub that "exit" begins a thread with is none.)"""
+    held: frozenset[str]
+    """Delta channels whose whole value it holds."""
+
+
+class WriteKey(NamedTuple):
+    """Where a task's write of a channel lies."""
+
+    checkpoint: str
+    channel: str
+    task_path: str
+    task: str
+    place: int
+
+
+class Move(NamedTuple):
+    """A write goes to an earlier checkpoint; its task's name gives it its place among those moved there."""
+
+    key: WriteKey
+    checkpoint: str
+    task: str
+
+
+@dataclass(slots=True)
+class Plan:
+    """What to change in a thread, in one transaction."""
+
+    gone: list[str] = field(default_factory=list)
+    """Checkpoints to remove, with their writes."""
+    parents: dict[str, str] = field(default_factory=dict)
+    """Kept checkpoint -> its new parent."""
+    moves: list[Move] = field(default_factory=list)
+    values: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Kept checkpoint -> channel -> the whole value, which it now holds itself."""
+    dead: list[tuple[str, str]] = field(default_factory=list)
+    """(Kept checkpoint, channel) whose writes nothing is rebuilt from any more."""
+
+
+class ThreadRows(Protocol):
+    """A thread's rows in a database. Every call is one transaction."""
+
+    async def links(self, thread: str) -> dict[str, str | None]:
+        """Every checkpoint of the thread's own graph (not of nested ones) and its parent."""
+
+    async def steps(self, thread: str, ids: Collection[str], channels: Collection[str]) -> dict[str, Step]:
+        """These checkpoints; `channels` are the Delta channels."""
+
+    async def write_keys(self, thread: str, ids: Collection[str], channels: Collection[str]) -> list[WriteKey]:
+        """What was written to these channels after these checkpoints, in no order."""
+
+    async def written(self, thread: str, keys: Sequence[WriteKey]) -> list[Any]:
+        """The values of these writes."""
+
+    async def apply(self, thread: str, plan: Plan) -> None:
+        """Carry the plan out, or nothing of it."""
+
+
+def is_finished(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
+    """Whether nothing was left to run at a checkpoint with these values."""
+    waits = values.get(TASKS_CHANNEL) or any(name.startswith(TRIGGER) or name == START_CHANNEL for name in values)
+    return bool(metadata) and not waits
