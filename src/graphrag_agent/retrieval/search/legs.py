@@ -138,9 +138,10 @@ class Legs(NamedTuple):
     async def _pending(self) -> dict[str, int]:
         """How many chunks the leg can't find yet, where the store can tell."""
         try:
-            return {"pending": (await self.store.counts(self.scope)).pending}
+            counts = await self.store.counts(self.scope)
         except Exception:
             return {}
+        return {"pending": counts.pending, "of": counts.chunks} if counts.pending else {"pending": 0}
 
 
 def milliseconds(started: float) -> float:
