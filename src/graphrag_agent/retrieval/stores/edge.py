@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import qdrant_edge as edge
 
@@ -22,16 +20,14 @@ from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.stores import payload
 from graphrag_agent.retrieval.stores.count_cache import CountCache
 from graphrag_agent.retrieval.stores.folder_lock import FolderLock
+from graphrag_agent.retrieval.stores.points import SPARSE, SparseTerms, passage_terms, point_id, query_terms
 from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, StoreCounts, StoreProfile, Terms, Vector
 from graphrag_agent.retrieval.stores.profile_file import load_profile, remove_profile, require_profile, save_profile
-from graphrag_agent.retrieval.stores.term_weights import term_weight
 
 _DENSE = "dense"
-_SPARSE = "bm25"
 _PAGE = 1000
 _HAS_VECTOR = edge.HasVectorCondition(_DENSE)
 _HASH_ONLY = edge.PayloadSelector.Include([payload.TEXT_HASH])
-_ID_NAMESPACE = uuid.UUID("6f2f0f62-5a0d-4a5e-9c0d-2f0c2a6c7b11")
 
 
 class EdgeStore:
@@ -73,7 +69,7 @@ class EdgeStore:
     async def remove_chunks(self, chunk_ids: Sequence[str]) -> None:
         def remove() -> None:
             with self._writing:
-                self._update(self._chunks, edge.UpdateOperation.delete_points([_point_id(name) for name in chunk_ids]))
+                self._update(self._chunks, edge.UpdateOperation.delete_points([point_id(name) for name in chunk_ids]))
 
         await asyncio.to_thread(remove)
 
@@ -113,14 +109,14 @@ class EdgeStore:
     async def search_bm25(self, terms: Terms, scope: Scope, limit: int) -> list[LegHit]:
         if not terms or scope.is_empty:
             return []
-        return await self._search(_sparse({term: float(count) for term, count in terms.items()}), _SPARSE, scope, limit)
+        return await self._search(_sparse(query_terms(terms)), SPARSE, scope, limit)
 
     async def write_document(self, document: Document) -> None:
-        point = edge.Point(_point_id(document.id), {}, payload.document_payload(document))
+        point = edge.Point(point_id(document.id), {}, payload.document_payload(document))
         await asyncio.to_thread(self._update, self._documents, edge.UpdateOperation.upsert_points([point]))
 
     async def remove_document(self, document_id: str) -> None:
-        operation = edge.UpdateOperation.delete_points([_point_id(document_id)])
+        operation = edge.UpdateOperation.delete_points([point_id(document_id)])
         await asyncio.to_thread(self._update, self._documents, operation)
 
     async def document(self, document_id: str, scope: Scope) -> Document | None:
@@ -134,7 +130,7 @@ class EdgeStore:
 
     async def content_hash(self, document_id: str) -> str | None:
         fields = edge.PayloadSelector.Include([f"{payload.BODY}.content_hash"])
-        records = await asyncio.to_thread(self._documents.retrieve, [_point_id(document_id)], fields, False)
+        records = await asyncio.to_thread(self._documents.retrieve, [point_id(document_id)], fields, False)
         stored = records[0].payload if records else None
         return str(stored[payload.BODY]["content_hash"]) if stored else None
 
@@ -203,7 +199,7 @@ class EdgeStore:
             self._update(self._chunks, edge.UpdateOperation.upsert_points(points))
 
     def _write_vectors(self, vectors: Mapping[str, Vector], embedder: str) -> None:
-        points = {_point_id(name): vector for name, vector in vectors.items()}
+        points = {point_id(name): vector for name, vector in vectors.items()}
         with self._writing:
             require_profile(self._profile, embedder)
             stored = [str(record.id) for record in self._chunks.retrieve(list(points), False, False)]
@@ -215,7 +211,7 @@ class EdgeStore:
         """Chunk id -> vector and text hash, for those of the ids that are stored with a vector."""
         if self._profile is None or not chunk_ids:
             return {}
-        names = {_point_id(name): name for name in chunk_ids}
+        names = {point_id(name): name for name in chunk_ids}
         found: dict[str, tuple[Vector, str]] = {}
         for record in self._chunks.retrieve(list(names), _HASH_ONLY, [_DENSE]):
             vectors: Any = record.vector or {}
@@ -239,7 +235,7 @@ class EdgeStore:
             query=edge.Query.Nearest(query, using=leg),
             filter=_filter(scope),
             with_payload=True,
-            params=edge.SearchParams(idf=edge.IdfParams(corpus=tenant)) if leg == _SPARSE else None,
+            params=edge.SearchParams(idf=edge.IdfParams(corpus=tenant)) if leg == SPARSE else None,
         )
         points = await asyncio.to_thread(self._chunks.query, request)
         hits = [LegHit(payload.parse_chunk(point.payload or {}), point.score) for point in points]
@@ -250,7 +246,7 @@ def _open_shard(folder: Path, indexed: Sequence[str]) -> edge.EdgeShard:
     if not folder.exists():
         fresh = folder.with_name(f"{folder.name}.{os.getpid()}.new")
         fresh.mkdir()
-        sparse = {_SPARSE: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)}
+        sparse = {SPARSE: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)}
         shard = edge.EdgeShard.create(str(fresh), edge.EdgeConfig(sparse_vectors=sparse, wal_enabled=False))
         for name in indexed:
             schema = edge.KeywordIndexParams(is_tenant=name == "tenant")
@@ -299,24 +295,14 @@ def _match(field: str, values: list[str]) -> edge.FieldCondition:
     return edge.FieldCondition(key=field, match=edge.MatchAny(values))
 
 
-def _point_id(name: str) -> str:
-    return str(uuid.uuid5(_ID_NAMESPACE, name))
-
-
 def _chunk_point(record: ChunkRecord) -> edge.Point:
-    length = sum(record.terms.values())
     vectors: dict[str, Any] = {}
     if record.terms:
-        vectors[_SPARSE] = _sparse({term: term_weight(count, length) for term, count in record.terms.items()})
+        vectors[SPARSE] = _sparse(passage_terms(record.terms))
     if record.vector is not None:
         vectors[_DENSE] = [float(value) for value in record.vector]
-    return edge.Point(_point_id(record.chunk.id), vectors, payload.chunk_payload(record.chunk))
+    return edge.Point(point_id(record.chunk.id), vectors, payload.chunk_payload(record.chunk))
 
 
-def _sparse(weights: dict[str, float]) -> edge.SparseVector:
-    """Tokens are named by their CRC-32; two tokens of a text with the same one are added up."""
-    values: dict[int, float] = {}
-    for term, weight in weights.items():
-        name = crc32(term.encode())
-        values[name] = values.get(name, 0.0) + weight
-    return edge.SparseVector(list(values), list(values.values()))
+def _sparse(terms: SparseTerms) -> edge.SparseVector:
+    return edge.SparseVector(terms.indices, terms.values)
