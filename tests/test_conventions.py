@@ -25,8 +25,8 @@ LAYERS = (
     {"retrieval", "models", "persistence", "testing"},
     {"tools"},
     {"graph", "streaming"},
-    {"assembly", "evaluation"},
-    {"agent"},
+    {"assembly", "evaluation", "conversation", "adapters"},
+    {"agent", "terminal"},
     {"cli", "server"},
 )
 """Imports point to earlier rows only; parts of one row don't know each other (documents, errors and the like may)."""

@@ -59,6 +59,7 @@ def _edges(mermaid: str) -> set[tuple[str, str]]:
 def _event(kind: type[Any]) -> tuple[str, str, str]:
     own = {field.name: field for field in fields(kind)}
     tag = own.pop("type").default
+    own.pop("event_id")  # of every event; said above the table
     return kind.__name__, str(tag), ", ".join(own)
 
 

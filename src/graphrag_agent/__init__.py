@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphrag_agent import errors, events
-    from graphrag_agent.agent import Answer, RagAgent
+    from graphrag_agent.agent import RagAgent
     from graphrag_agent.assembly import build_rag_graph
     from graphrag_agent.citations import Citation
     from graphrag_agent.context import AgentContext, Budget
+    from graphrag_agent.conversation.answer import Answer
     from graphrag_agent.identity import Principal, acting_as
     from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
     from graphrag_agent.retrieval.scope import Scope
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "AgentContext": "context",
-    "Answer": "agent",
+    "Answer": "conversation.answer",
     "Budget": "context",
     "Citation": "citations",
     "KnowledgeBase": "retrieval.knowledge_base",

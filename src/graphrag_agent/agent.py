@@ -3,93 +3,43 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 from pydantic import ValidationError
 
 from graphrag_agent.assembly import RagGraph, budget_from, build_rag_graph, build_registry
-from graphrag_agent.citations import Citation
 from graphrag_agent.context import AgentContext, Budget
+from graphrag_agent.conversation.answer import Answer, Collected
+from graphrag_agent.conversation.starts import Ask, Edit, Regenerate, Resume, Start
+from graphrag_agent.conversation.thread_history import Branch
+from graphrag_agent.conversation.turns import Durability, TurnRules, Turns
 from graphrag_agent.errors import GraphragError, SettingsError, ThreadError
-from graphrag_agent.events import (
-    AnswerReady,
-    ClientToolsRequested,
-    ErrorRaised,
-    Event,
-    ToolEnd,
-    ToolStart,
-    TurnEnded,
-    TurnStarted,
-)
-from graphrag_agent.identity import Principal, acting_as
+from graphrag_agent.events import ErrorRaised, Event
+from graphrag_agent.identity import Principal, acting_as, acting_principal, owner_of
 from graphrag_agent.settings import Settings, load_settings
-from graphrag_agent.streaming.from_graph import run_graph
 from graphrag_agent.streaming.own_task import in_own_task
-from graphrag_agent.sync_edge import iterate_sync, run_sync
+from graphrag_agent.sync_edge import iterator_twin, sync_twin
 from graphrag_agent.tools.knowledge_search import Searchable
 from graphrag_agent.tools.spec import ToolSpec
 
-Durability = Literal["exit", "async", "sync"]
 ContextLike = AgentContext | Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCallTrace:
-    """One tool call of a turn."""
-
-    tool: str
-    arguments: Mapping[str, Any]
-    found: int
-    """Pieces of evidence it brought."""
-    is_error: bool
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer to one question."""
-
-    text: str
-    citations: tuple[Citation, ...]
-    outcome: Mapping[str, Any]
-    """How the turn went: ending, rounds, calls, seconds, tokens, warnings (DESIGN 3)."""
-    trace: tuple[ToolCallTrace, ...]
-    thread: str
-    message_id: str
-    pending: tuple[Mapping[str, Any], ...] = ()
-    """Calls that the client must run before the turn goes on (ending client_tools): id, name, args."""
-
-    def _repr_markdown_(self) -> str:
-        """How a notebook shows it: the text, then the sources."""
-        sources = [
-            f"- `[{c.id}]` {c.title}{f' > {c.heading}' if c.heading else ''} ({c.source})" for c in self.citations
-        ]
-        return "\n".join([self.text, "", *sources])
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-like form, as the CLI prints it."""
-        return {
-            "answer": self.text,
-            "citations": [asdict(citation) for citation in self.citations],
-            "outcome": dict(self.outcome),
-            "trace": [asdict(call) for call in self.trace],
-        }
 
 
 class RagAgent:
     """A thin facade over `build_rag_graph`; `.graph` is the compiled graph itself.
 
+    Each way to begin a turn has two forms: `ask` and the like give the answer, `stream` and the like its events.
+
     Without a checkpointer threads live in this process's memory. `durability`: "exit" keeps no tool result on disk,
-    "async" and "sync" let a killed turn be resumed.
+    "async" and "sync" let a killed turn be resumed. A thread belongs to the principal (tenant and user) who began it;
+    to others it is unknown. One turn at a time runs on a thread: another is refused, or waits (`Settings.when_busy`).
     """
 
     def __init__(
@@ -105,30 +55,86 @@ class RagAgent:
         settings: Settings | None = None,
     ) -> None:
         settings = settings or load_settings()
-        self._durability = durability
+        checkpointer = checkpointer or InMemorySaver()
         registry = build_registry(knowledge, tools, model=model or settings.model)
-        self._tool_names = tuple(registry)
         self.graph: RagGraph = build_rag_graph(
             model=model or settings.model,
             tools=registry.values(),
             mode=mode,
             budget=budget or budget_from(settings),
-            checkpointer=checkpointer or InMemorySaver(),
+            checkpointer=checkpointer,
         )
+        self._turns = Turns(self.graph, checkpointer, TurnRules(durability, settings.when_busy, tuple(registry)))
 
     async def aask(
         self,
         question: str,
         *,
         thread: str | None = None,
+        branch: str | None = None,
         context: ContextLike = None,
         principal: Principal | None = None,
     ) -> Answer:
-        """The answer to the question, in a new thread or in the one named.
+        """The answer to the question, in a new thread or in the one named, at its newest branch or the one named.
 
-        Raises SettingsError for an empty question or a bad context.
+        Raises SettingsError for an empty question or a bad context, ThreadBusyError where a turn runs on the thread,
+        ThreadError for a thread of somebody else's or a branch that isn't there.
         """
-        return await self._collect(_asking(question), thread or new_thread(), context, principal)
+        return await self._collect(Ask(question, branch), thread or new_thread(), context, principal)
+
+    def astream(
+        self,
+        question: str,
+        *,
+        thread: str | None = None,
+        branch: str | None = None,
+        context: ContextLike = None,
+        principal: Principal | None = None,
+    ) -> AsyncIterator[Event]:
+        """The events of the turn as they happen; the last one is `TurnEnded`, or `ErrorRaised` before the error.
+
+        What keeps the turn from starting is raised without an event. Closing the iterator stops the turn.
+        """
+        return self._stream(Ask(question, branch), thread or new_thread(), context, principal)
+
+    async def aedit(
+        self,
+        message_id: str,
+        text: str,
+        *,
+        thread: str,
+        context: ContextLike = None,
+        principal: Principal | None = None,
+    ) -> Answer:
+        """The answer to another wording of the question of that id, which keeps its id; what was there is kept.
+
+        Raises ThreadError for an id that the thread doesn't have, or that is an answer's.
+        """
+        return await self._collect(Edit(message_id, text), thread, context, principal)
+
+    def astream_edit(
+        self,
+        message_id: str,
+        text: str,
+        *,
+        thread: str,
+        context: ContextLike = None,
+        principal: Principal | None = None,
+    ) -> AsyncIterator[Event]:
+        """`aedit` as events."""
+        return self._stream(Edit(message_id, text), thread, context, principal)
+
+    async def aregenerate(
+        self, message_id: str, *, thread: str, context: ContextLike = None, principal: Principal | None = None
+    ) -> Answer:
+        """Another answer to a question of the thread, named by its id or by its answer's; what was there is kept."""
+        return await self._collect(Regenerate(message_id), thread, context, principal)
+
+    def astream_regenerate(
+        self, message_id: str, *, thread: str, context: ContextLike = None, principal: Principal | None = None
+    ) -> AsyncIterator[Event]:
+        """`aregenerate` as events."""
+        return self._stream(Regenerate(message_id), thread, context, principal)
 
     async def aresume(
         self,
@@ -142,108 +148,94 @@ class RagAgent:
 
         A call without a result becomes an error that the model reads. Give the same context as before.
         """
-        resumed: Command[str] = Command(resume={"results": dict(results)})
-        return await self._collect(resumed, thread, context, principal)
+        return await self._collect(Resume(results), thread, context, principal)
 
-    async def astream(
-        self,
-        question: str,
-        *,
-        thread: str | None = None,
-        context: ContextLike = None,
-        principal: Principal | None = None,
-    ) -> AsyncIterator[Event]:
-        """The events of the turn as they happen; the last one is `TurnEnded`, or `ErrorRaised` before the error.
-
-        Closing the iterator stops the turn.
-        """
-        thread = thread or new_thread()
-        with acting_as(principal) if principal else nullcontext():
-            run_input = _asking(question)
-
-            def run(emit: Callable[[Event], None]) -> Awaitable[None]:
-                return self._run(run_input, emit, thread, context, with_text=True)
-
-            events = in_own_task(run)
-        yield TurnStarted(thread, question)
-        try:
-            async for event in events:
-                yield event
-        except Exception as error:
-            yield ErrorRaised(str(error) if isinstance(error, GraphragError) else type(error).__name__)
-            raise
-        finally:
-            await events.aclose()
-
-    async def ahistory(self, thread: str) -> list[BaseMessage]:
-        """The thread's questions and answers, oldest first; empty for a thread that isn't there."""
-        snapshot = await self.graph.aget_state({"configurable": {"thread_id": thread}})
-        return list(snapshot.values.get("messages") or [])
-
-    def ask(
-        self,
-        question: str,
-        *,
-        thread: str | None = None,
-        context: ContextLike = None,
-        principal: Principal | None = None,
-    ) -> Answer:
-        """`aask` for sync code, notebooks included."""
-        return run_sync(self.aask(question, thread=thread, context=context, principal=principal))
-
-    def stream(
-        self,
-        question: str,
-        *,
-        thread: str | None = None,
-        context: ContextLike = None,
-        principal: Principal | None = None,
-    ) -> Iterator[Event]:
-        """`astream` for sync code, notebooks included."""
-        return iterate_sync(self.astream(question, thread=thread, context=context, principal=principal))
-
-    def history(self, thread: str) -> list[BaseMessage]:
-        """`ahistory` for sync code."""
-        return run_sync(self.ahistory(thread))
-
-    def resume(
+    def astream_resume(
         self,
         results: Mapping[str, Any],
         *,
         thread: str,
         context: ContextLike = None,
         principal: Principal | None = None,
-    ) -> Answer:
-        """`aresume` for sync code."""
-        return run_sync(self.aresume(results, thread=thread, context=context, principal=principal))
+    ) -> AsyncIterator[Event]:
+        """`aresume` as events."""
+        return self._stream(Resume(results), thread, context, principal)
+
+    async def astop(self, thread: str, *, principal: Principal | None = None) -> bool:
+        """Stop the turn that runs on this thread, or has this turn id, in this process; False where none does.
+
+        Its question stays in the thread, marked as cancelled; nothing else of the turn is kept. Whoever waits for it
+        gets the ending "cancelled". A turn whose answer is already out is left to finish.
+        """
+        with _acting(principal):
+            return await self._turns.stop(thread)
+
+    async def ahistory(
+        self, thread: str, *, branch: str | None = None, principal: Principal | None = None
+    ) -> list[BaseMessage]:
+        """The thread's questions and answers, oldest first; empty for a thread that isn't there, or isn't yours."""
+        if not await self._is_own(thread, principal):
+            return []
+        if branch is not None:
+            await self._turns.history.check_branch(thread, branch)
+        return await self._turns.history.messages(thread, branch)
+
+    async def abranches(self, thread: str, *, principal: Principal | None = None) -> list[Branch]:
+        """What came of edits and other new starts in the thread, newest first; `ask(..., branch=head)` goes on."""
+        return await self._turns.history.branches(thread) if await self._is_own(thread, principal) else []
+
+    ask = sync_twin(aask)
+    stream = iterator_twin(astream)
+    edit = sync_twin(aedit)
+    stream_edit = iterator_twin(astream_edit)
+    regenerate = sync_twin(aregenerate)
+    stream_regenerate = iterator_twin(astream_regenerate)
+    resume = sync_twin(aresume)
+    stream_resume = iterator_twin(astream_resume)
+    stop = sync_twin(astop)
+    history = sync_twin(ahistory)
+    branches = sync_twin(abranches)
+
+    async def _is_own(self, thread: str, principal: Principal | None) -> bool:
+        """Whether the thread is there and the principal's."""
+        try:
+            return await self._turns.history.newest(thread, owner_of(principal or acting_principal())) is not None
+        except ThreadError:
+            return False
 
     async def _run(
-        self, run_input: Any, emit: Callable[[Event], None], thread: str, context: ContextLike, *, with_text: bool
+        self, start: Start, emit: Callable[[Event], None], thread: str, context: ContextLike, *, with_text: bool
     ) -> None:
         if not thread.strip():
             raise ThreadError(f"thread={thread!r} is empty; leave it out for a new thread")
-        await run_graph(
-            self.graph,
-            run_input,
-            emit,
-            config={"configurable": {"thread_id": thread}},
-            with_text=with_text,
-            tool_names=self._tool_names,
-            context=as_context(context),
-            durability=self._durability,
-        )
+        await self._turns.run(start, thread, as_context(context), emit, with_text=with_text)
 
-    async def _collect(self, run_input: Any, thread: str, context: ContextLike, principal: Principal | None) -> Answer:
-        collected = _Collected()
-        with acting_as(principal) if principal else nullcontext():
-            await self._run(run_input, collected.add, thread, context, with_text=False)
+    async def _stream(
+        self, start: Start, thread: str, context: ContextLike, principal: Principal | None
+    ) -> AsyncIterator[Event]:
+        with _acting(principal):
+
+            def run(emit: Callable[[Event], None]) -> Awaitable[None]:
+                return self._run(start, emit, thread, context, with_text=True)
+
+            events = in_own_task(run)
+        is_started = False
+        try:
+            async for event in events:
+                is_started = True
+                yield event
+        except Exception as error:
+            if is_started:
+                yield ErrorRaised(str(error) if isinstance(error, GraphragError) else type(error).__name__)
+            raise
+        finally:
+            await events.aclose()
+
+    async def _collect(self, start: Start, thread: str, context: ContextLike, principal: Principal | None) -> Answer:
+        collected = Collected()
+        with _acting(principal):
+            await self._run(start, collected.add, thread, context, with_text=False)
         return collected.answer(thread)
-
-
-def _asking(question: str) -> dict[str, list[HumanMessage]]:
-    if not question.strip():
-        raise SettingsError(f"question={question!r} is empty; say what you want to know")
-    return {"messages": [HumanMessage(question)]}
 
 
 def new_thread() -> str:
@@ -262,37 +254,5 @@ def as_context(given: ContextLike) -> AgentContext:
         raise SettingsError(f"bad context: {'; '.join(problems)}") from None
 
 
-@dataclass(slots=True)
-class _Collected:
-    """What `aask` keeps of a turn's events."""
-
-    started: dict[str, ToolStart] = field(default_factory=dict)
-    trace: list[ToolCallTrace] = field(default_factory=list)
-    ready: AnswerReady | None = None
-    pending: tuple[Mapping[str, Any], ...] = ()
-    outcome: Mapping[str, Any] = field(default_factory=dict)
-
-    def add(self, event: Event) -> None:
-        if isinstance(event, ToolStart):
-            self.started[event.id] = event
-        elif isinstance(event, ToolEnd):
-            arguments = self.started[event.id].arguments
-            self.trace.append(ToolCallTrace(event.name, arguments, event.found, event.is_error, event.seconds))
-        elif isinstance(event, ClientToolsRequested):
-            self.pending = event.calls
-        elif isinstance(event, AnswerReady):
-            self.ready = event
-        elif isinstance(event, TurnEnded):
-            self.outcome = event.outcome
-
-    def answer(self, thread: str) -> Answer:
-        if self.pending:
-            told = f"Waiting for the client's tools: {', '.join(str(call['name']) for call in self.pending)}."
-            return Answer(told, (), {"ending": "client_tools"}, tuple(self.trace), thread, "", self.pending)
-        if self.ready is None:
-            raise ThreadError(
-                f"thread {thread!r}: the turn ended without an answer; a tool waits for an answer of yours"
-            )
-        return Answer(
-            self.ready.text, self.ready.citations, self.outcome, tuple(self.trace), thread, self.ready.message_id
-        )
+def _acting(principal: Principal | None) -> AbstractContextManager[Any]:
+    return acting_as(principal) if principal else nullcontext()

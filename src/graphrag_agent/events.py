@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, get_args
 
 from graphrag_agent.citations import Citation
+from graphrag_agent.errors import SettingsError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnyEvent:
+    """What all events have."""
+
+    event_id: str = ""
+    """Turn id, ":" and the event's number in its turn, from 1; empty before a turn has emitted it."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-like form, `type` included; `event_from_dict` reads it."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
-class TurnStarted:
+class TurnStarted(AnyEvent):
     """The first event of a turn."""
 
     thread: str
     question: str
+    """Empty where a turn goes on with the results of the client's tools."""
+    turn: str = ""
+    """The turn's id; `stop` takes it."""
+    question_id: str = ""
+    """Id of the question in the thread; `edit` and `regenerate` take it."""
     type: Literal["turn_started"] = "turn_started"
 
 
 @dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(AnyEvent):
     """A piece of text that the model writes; the final text comes with `AnswerReady`."""
 
     text: str
@@ -28,7 +46,7 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
-class ThinkingDelta:
+class ThinkingDelta(AnyEvent):
     """A piece of what the model thinks before it answers; never part of the answer or of the thread."""
 
     text: str
@@ -37,7 +55,7 @@ class ThinkingDelta:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolStart:
+class ToolStart(AnyEvent):
     """A tool call begins to run."""
 
     id: str
@@ -52,7 +70,7 @@ class ToolStart:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolEnd:
+class ToolEnd(AnyEvent):
     """A tool call has its result."""
 
     id: str
@@ -65,7 +83,7 @@ class ToolEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientToolsRequested:
+class ClientToolsRequested(AnyEvent):
     """The turn stops until the client has run these calls; the last event until it is resumed."""
 
     calls: tuple[Mapping[str, Any], ...]
@@ -74,7 +92,7 @@ class ClientToolsRequested:
 
 
 @dataclass(frozen=True, slots=True)
-class CitationFound:
+class CitationFound(AnyEvent):
     """The answer points to this; one event for each citation, before `AnswerReady`."""
 
     citation: Citation
@@ -82,7 +100,7 @@ class CitationFound:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerReady:
+class AnswerReady(AnyEvent):
     """The final text, with the citations that hold."""
 
     text: str
@@ -92,7 +110,7 @@ class AnswerReady:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnEnded:
+class TurnEnded(AnyEvent):
     """The last event of a turn that was not cut off."""
 
     outcome: Mapping[str, Any] = field(default_factory=dict)
@@ -100,7 +118,7 @@ class TurnEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorRaised:
+class ErrorRaised(AnyEvent):
     """The turn broke off with an error; the last event."""
 
     message: str
@@ -119,3 +137,26 @@ Event = (
     | TurnEnded
     | ErrorRaised
 )
+
+_CLASSES = {kind.__dataclass_fields__["type"].default: kind for kind in get_args(Event)}
+
+
+def event_from_dict(given: Mapping[str, Any]) -> Event:
+    """The event whose `as_dict`, or JSON of it, this is; unknown fields of later versions are ignored.
+
+    Raises SettingsError for an unknown type and for fields that are missing or can't be read.
+    """
+    if (kind := _CLASSES.get(given.get("type"))) is None:
+        raise SettingsError(f"type={given.get('type')!r} is no event; there are: {', '.join(_CLASSES)}")
+    values = {item.name: given[item.name] for item in fields(kind) if item.name in given}
+    try:
+        if "citation" in values:
+            values["citation"] = Citation(**values["citation"])
+        if "citations" in values:
+            values["citations"] = tuple(Citation(**citation) for citation in values["citations"])
+        if "calls" in values:
+            values["calls"] = tuple(values["calls"])
+        event: Event = kind(**values)
+    except TypeError as error:
+        raise SettingsError(f"an event of type {given['type']!r} can't be read: {error}") from None
+    return event

@@ -48,6 +48,19 @@ def sync_twin(method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> Ca
     def twin(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return run_sync(method(self, *args, **kwargs))
 
+    return _named(twin, method)
+
+
+def iterator_twin(method: Callable[Concatenate[S, P], AsyncIterator[T]]) -> Callable[Concatenate[S, P], Iterator[T]]:
+    """A method that gives an async iterator for sync code, with the same arguments."""
+
+    def twin(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        return iterate_sync(method(self, *args, **kwargs))
+
+    return _named(twin, method)
+
+
+def _named(twin: Callable[P, T], method: Callable[..., Any]) -> Callable[P, T]:
     update_wrapper(twin, method)
     twin.__doc__ = f"`{method.__name__}` for sync code."
     twin.__name__ = method.__name__.removeprefix("a")

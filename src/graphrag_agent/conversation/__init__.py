@@ -1,0 +1,1 @@
+"""Threads as conversations: one turn at a time, branches, whose thread it is."""
