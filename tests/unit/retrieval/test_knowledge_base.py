@@ -107,7 +107,7 @@ def test_searches_and_an_ingest_may_run_at_once(knowledge: KnowledgeBase) -> Non
     [
         ({"metadata": {"tenant": "x"}}, "metadata key 'tenant' is reserved"),
         ({"metadata": {"when": object()}}, "can't be stored as JSON"),
-        ({"groups": ["*"]}, r"'\*' and empty names are reserved"),
+        ({"groups": ["*"]}, r"'\*' is reserved"),
         ({"paths": "missing"}, "missing: no such file or folder"),
     ],
     ids=["reserved key", "no JSON", "everyone's group", "missing path"],
