@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 from graphrag_agent.documents import Chunk, Document
@@ -27,8 +27,8 @@ def text_hash(chunk: Chunk) -> str:
 
 def chunk_payload(chunk: Chunk) -> dict[str, Any]:
     """Access fields and the text's hash on top, the chunk's own fields under `BODY`."""
-    fields = _payload(chunk, drop=("document_id", "tenant", "collection", "groups", "source_type"))
-    return {**fields, TEXT_HASH: text_hash(chunk)}
+    stored = _payload(chunk, drop=("document_id", "tenant", "collection", "groups", "source_type"))
+    return {**stored, TEXT_HASH: text_hash(chunk)}
 
 
 def parse_chunk(payload: Mapping[str, Any]) -> Chunk:
@@ -47,7 +47,8 @@ def parse_document(payload: Mapping[str, Any]) -> Document:
 
 
 def _payload(item: Chunk | Document, *, drop: tuple[str, ...]) -> dict[str, Any]:
-    body = {name: value for name, value in asdict(item).items() if name not in drop}
+    # not asdict, which copies all that the item holds and takes half of an ingest's time
+    body = {field.name: getattr(item, field.name) for field in fields(item) if field.name not in drop}
     access = {name: list(values) if name == "groups" else values[0] for name, values in stored_access(item).items()}
     return {**access, BODY: body}
 
