@@ -203,7 +203,8 @@ async def check_turns(world: World) -> None:
         answer = await agent.aask(QUERY, thread=thread, context=context, principal=seen.asking.principal)
         assert [call_.is_error for call_ in answer.trace] == [False] * len(answer.trace)
         [plain] = [call_ for call_ in answer.trace if "document_ids" not in call_.arguments]
-        assert plain.found == min(5, len(await _hits(seen)))  # it ran, whatever an earlier turn had found
+        visible = min(5, len(await _hits(seen)))  # neighbouring passages are shown as one
+        assert min(1, visible) <= plain.found <= visible  # it ran, whatever an earlier turn had found
         history = await agent.ahistory(thread)
         sent = [request.messages for request in model.requests[began:]]
         seen.assert_silent(_said(sent), asdict(answer) | {"trace": ()}, history)
