@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from graphrag_agent.retrieval.ingestion.preparation import PreparedDocument
 from graphrag_agent.retrieval.stores.port import ChunkStore
 
 MOST_WAITING_CHUNKS = 2048
 """Chunks that wait while others are written; then who reads files must wait too."""
+BATCH_CHUNKS = 512
+"""Chunks worth two flushes: on a busy disk each takes as long as reading a hundred chunks."""
+BATCH_SECONDS = 0.5
+"""How long what has come waits for more, so that a slow file doesn't keep the others from being found."""
 _MOST_FAILURES = 3
 """Documents that fail one after the other, each written alone, before the store is taken to be at fault."""
 
@@ -44,9 +49,12 @@ class Inbox:
             self._changed.notify_all()
 
     async def take(self) -> list[PreparedDocument]:
-        """All that has come since the last call; waits for something, and is empty after `close`."""
+        """All that has come since the last call, a good batch if that is quick; empty after `close`."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._items or self._is_closed)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(BATCH_SECONDS):
+                    await self._changed.wait_for(lambda: self._chunks >= BATCH_CHUNKS or self._is_closed)
             taken, self._items, self._chunks = self._items, [], 0
             self._changed.notify_all()
             return taken

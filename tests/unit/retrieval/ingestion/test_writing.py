@@ -103,6 +103,32 @@ async def test_who_brings_too_much_waits_until_some_is_taken() -> None:
     assert [prepared.path.name for prepared in await inbox.take()] == ["small"]
 
 
+async def test_documents_that_come_one_after_the_other_share_their_flushes() -> None:
+    store, inbox = NotedStore(), Inbox()
+    writer = asyncio.create_task(write_all(store, inbox, lambda prepared, error: None))
+    for name in ("a", "b", "c"):
+        await inbox.put(document(name, "text"))
+        await asyncio.sleep(0.01)
+    await inbox.close()
+    await writer
+    assert store.steps == ["chunks 3", "flush", "record", "record", "record", "flush"]
+
+
+async def test_enough_chunks_are_written_at_once_and_a_few_after_a_while(monkeypatch) -> None:
+    inbox = Inbox()
+    enough = document("enough", *map(str, range(writing.BATCH_CHUNKS)))
+    await inbox.put(enough)
+    monkeypatch.setattr(writing, "BATCH_SECONDS", 60)
+    assert await asyncio.wait_for(inbox.take(), 5) == [enough]
+    monkeypatch.setattr(writing, "BATCH_SECONDS", 0.05)
+    few = document("few", "text")
+    await inbox.put(few)
+    taken = asyncio.create_task(inbox.take())
+    await asyncio.sleep(0.01)
+    assert not taken.done()
+    assert await asyncio.wait_for(taken, 5) == [few]
+
+
 async def test_a_cancelled_writer_finishes_the_batch_at_hand() -> None:
     class SlowStore(NotedStore):
         async def write_chunks(self, records: Sequence[ChunkRecord]) -> None:
@@ -111,6 +137,7 @@ async def test_a_cancelled_writer_finishes_the_batch_at_hand() -> None:
 
     store, inbox = SlowStore(), Inbox()
     await inbox.put(document("a", "one"))
+    await inbox.close()
     writer = asyncio.create_task(write_all(store, inbox, lambda prepared, error: None))
     await asyncio.sleep(0.01)
     writer.cancel()
