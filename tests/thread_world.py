@@ -32,12 +32,14 @@ class World:
         self.hangs_in: int | None = None
         self.hanging = asyncio.Event()
         self.thread = uuid.uuid4().hex
+        self.metadata: dict[str, str] = {}
         model = ScriptedChatModel(*[_play(self)] * 10_000)
         self.graph: Any = build_rag_graph(model=model, knowledge=_Knowledge(self), checkpointer=saver)
 
     def config(self, checkpoint: str | None = None) -> Any:
         place = {"thread_id": self.thread, "checkpoint_ns": ""}
-        return {"configurable": {**place, **({"checkpoint_id": checkpoint} if checkpoint else {})}}
+        place |= {"checkpoint_id": checkpoint} if checkpoint else {}
+        return {"configurable": place, "metadata": self.metadata}
 
     async def ask(self, text: str, *, durability: str = "sync", head: str | None = None, id_: str | None = None) -> str:
         """The head of the turn that answers this question, after `head` where given."""

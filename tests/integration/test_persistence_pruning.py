@@ -152,3 +152,14 @@ def test_every_end_of_every_branch_reads_the_same_whatever_happens(
             await random_history(world, random.Random(seed), 14)
 
     asyncio.run(run())
+
+
+async def test_messages_are_copied_as_seldom_as_langgraph_copies_them(kind: Kind, url: str, tmp_path: Path):
+    """A copy is as long as the thread: one for each turn would make the thread's size quadratic."""
+    async with opened(kind, tmp_path / "t.sqlite", url, searches=1) as world:
+        for turn in range(36):
+            await world.ask(f"{turn}?", durability="async")
+            await prune_thread(world.graph, world.saver, world.thread)
+        copies = (await stored(world)).count(("after 1 " * 39).encode()) / 36
+        assert 1 <= copies < 4, "each answer is there once, and in the copies since: one in 15 turns"
+        assert len((await world.reads())["values"]["messages"]) == 72

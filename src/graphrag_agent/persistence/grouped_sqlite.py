@@ -11,7 +11,6 @@ import asyncio
 import contextvars
 import json
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -38,9 +37,6 @@ T = TypeVar("T")
 LOCKED = "another process writes for long; try again, or end it"
 FULL = "make room on the disk and ask again"
 READ_ONLY = "make the file and its folder writable"
-
-LOG_TRIES, LOG_SECONDS = 50, 0.1
-"""Somebody may be reading what was; a read takes milliseconds."""
 
 BUSY_SECONDS = 30.0
 """How long to wait for another process that writes; SQLite's own default of 5 s is short on a busy disk."""
@@ -106,11 +102,6 @@ class _Grouping(AsyncSqliteSaver):
         ]
         await self._write(_PUT_SPECIAL_WRITES if is_special else _PUT_WRITES, rows)
 
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Delete the thread; its bytes are gone from the file and its log."""
-        await self.in_writer(lambda writer: _delete(writer, str(thread_id)))
-        await self.in_writer(empty_log)
-
     async def in_writer(self, call: Callable[[sqlite3.Connection], T]) -> T:
         """The call's result, given the connection for writing, in its thread and one transaction."""
         await self.setup()
@@ -127,7 +118,7 @@ class _Grouping(AsyncSqliteSaver):
             await asyncio.wait([self._writing])
         if self._writer is not None:
             await self._in_thread(self._writer.close)
-        self._thread.shutdown()
+        self._thread.shutdown(wait=False)  # nothing is left to do; joining would block the loop
 
     async def _write(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         if not self.is_setup:
@@ -185,6 +176,14 @@ class GroupedSqliteSaver(GuardedSaver, _Grouping):
         """The rows of its threads."""
         return SqliteRows(self)
 
+    async def in_writer(self, call: Callable[[sqlite3.Connection], T]) -> T:
+        """The call's result, given the connection for writing, in its thread and one transaction."""
+        return await self.guarded(lambda: super(GroupedSqliteSaver, self).in_writer(call))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete the thread; its bytes are gone from the file and its log."""
+        await self.rows().erase([(str(thread_id), None)])
+
     def told(self, error: Exception) -> CheckpointerError | None:
         """SQLite's error in our words; one of a bad value stays what it is."""
         if not isinstance(error, sqlite3.OperationalError) and type(error) is not sqlite3.DatabaseError:
@@ -192,22 +191,6 @@ class GroupedSqliteSaver(GuardedSaver, _Grouping):
         remedies = (("locked", LOCKED), ("full", FULL), ("disk I/O", FULL), ("readonly", READ_ONLY))
         remedy = next((remedy for word, remedy in remedies if word in str(error)), "see the file's rights and health")
         return CheckpointerError(f"threads in {str(self._path)!r}: {error}; {remedy}")
-
-
-def empty_log(writer: sqlite3.Connection) -> None:
-    """Bring what the write-ahead log holds into the file and empty it, so that nothing deleted lives on in it."""
-    writer.commit()
-    for _ in range(LOG_TRIES):
-        (busy, *_) = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if not busy:
-            return
-        time.sleep(LOG_SECONDS)
-    raise sqlite3.OperationalError("database is locked by a reader, so that deleted rows remain in its log")
-
-
-def _delete(writer: sqlite3.Connection, thread: str) -> None:
-    for table in ("checkpoints", "writes"):
-        writer.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread,))  # noqa: S608  # constants
 
 
 def _open_writer(path: Path) -> sqlite3.Connection:

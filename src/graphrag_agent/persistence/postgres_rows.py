@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, LiteralString, Protocol, TypeVar
 
 import psycopg
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -12,14 +12,16 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from graphrag_agent.persistence.steps import START_CHANNEL, TASKS_CHANNEL, Plan, Step, WriteKey, is_finished
+from graphrag_agent.identity import OWNER_KEY, PUBLIC_OWNER
+from graphrag_agent.persistence.steps import START_CHANNEL, TASKS_CHANNEL, Plan, Step, ThreadHead, WriteKey, is_finished
 
 T = TypeVar("T")
 Connection = psycopg.AsyncConnection[DictRow]
 
 _LINKS = "SELECT checkpoint_id, parent_checkpoint_id FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = ''"
 _STEPS = """
-    SELECT checkpoint_id, parent_checkpoint_id, metadata, checkpoint -> 'channel_values' AS inline, ARRAY(
+    SELECT checkpoint_id, parent_checkpoint_id, metadata, checkpoint -> 'channel_values' AS inline,
+        checkpoint -> 'channel_versions' AS versions, ARRAY(
         SELECT v.key FROM jsonb_each_text(checkpoint -> 'channel_versions') v
         JOIN checkpoint_blobs b ON b.thread_id = c.thread_id AND b.checkpoint_ns = c.checkpoint_ns
             AND b.channel = v.key AND b.version = v.value AND b.type <> 'empty'
@@ -60,6 +62,28 @@ _DROP = (
 _DROP_BLOB = """
     DELETE FROM checkpoint_blobs WHERE thread_id = %s AND checkpoint_ns = '' AND channel = %s AND version = %s"""
 
+_HEADS = """
+    SELECT h.thread_id, h.checkpoint_id, coalesce(c.metadata ->> %(key)s, %(public)s) AS owner
+    FROM (
+        SELECT thread_id, max(checkpoint_id) AS checkpoint_id FROM checkpoints
+        WHERE checkpoint_ns = '' GROUP BY thread_id
+    ) h
+    JOIN checkpoints c ON c.thread_id = h.thread_id AND c.checkpoint_ns = '' AND c.checkpoint_id = h.checkpoint_id
+    WHERE c.metadata <> '{}' AND (%(before)s = '' OR h.checkpoint_id < %(before)s)
+        AND (%(owner)s::text IS NULL OR coalesce(c.metadata ->> %(key)s, %(public)s) = %(owner)s)
+    ORDER BY h.checkpoint_id DESC LIMIT %(limit)s"""
+_HEAD = """
+    SELECT thread_id, checkpoint_id, coalesce(metadata ->> %(key)s, %(public)s)
+    FROM checkpoints WHERE thread_id = %(thread)s AND checkpoint_ns = '' AND metadata <> '{}'
+    ORDER BY checkpoint_id DESC LIMIT 1"""
+_NEWEST = "SELECT max(checkpoint_id) AS newest FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = ''"
+_ERASE = (
+    "DELETE FROM checkpoints WHERE thread_id = %s",
+    "DELETE FROM checkpoint_blobs WHERE thread_id = %s",
+    "DELETE FROM checkpoint_writes WHERE thread_id = %s",
+)
+_COMPACT = ("VACUUM FULL checkpoints", "VACUUM FULL checkpoint_blobs", "VACUUM FULL checkpoint_writes")
+
 
 class Writing(Protocol):
     """What gives the rows a connection: the checkpointer."""
@@ -83,6 +107,40 @@ class PostgresRows:
         """Every checkpoint and its parent."""
         found = await self._select(_LINKS, (thread,))
         return {row["checkpoint_id"]: row["parent_checkpoint_id"] for row in found}
+
+    async def heads(self, *, owner: str | None, limit: int, before: str) -> list[ThreadHead]:
+        """The newest checkpoint of each thread, the newest first."""
+        return await self._heads(_HEADS, owner=owner, limit=limit, before=before)
+
+    async def head(self, thread: str) -> ThreadHead | None:
+        """The thread's newest checkpoint."""
+        return next(iter(await self._heads(_HEAD, thread=thread)), None)
+
+    async def erase(self, threads: Sequence[tuple[str, str | None]]) -> list[str]:
+        """Delete the threads. The server keeps the bytes until `compact`."""
+
+        async def delete() -> list[str]:
+            gone = []
+            async with self._saver.connection() as connection, connection.transaction():
+                for thread, expected in threads:
+                    row = await (await connection.execute(_NEWEST, (thread,))).fetchone()
+                    if expected in (None, row and row["newest"]):
+                        for statement in _ERASE:
+                            await connection.execute(statement, (thread,))
+                        gone.append(thread)
+            return gone
+
+        return await self._saver.guarded(delete)
+
+    async def compact(self) -> None:
+        """Write the tables anew."""
+
+        async def vacuum() -> None:
+            async with self._saver.connection() as connection:
+                for statement in _COMPACT:
+                    await connection.execute(statement)
+
+        await self._saver.guarded(vacuum)
 
     async def steps(self, thread: str, ids: Collection[str], channels: Collection[str]) -> dict[str, Step]:
         """These checkpoints."""
@@ -112,7 +170,11 @@ class PostgresRows:
 
         await self._saver.guarded(change)
 
-    async def _select(self, statement: str, values: Sequence[Any]) -> list[DictRow]:
+    async def _heads(self, statement: LiteralString, **given: Any) -> list[ThreadHead]:
+        found = await self._select(statement, {**given, "key": OWNER_KEY, "public": PUBLIC_OWNER})
+        return [ThreadHead(*row.values()) for row in found]
+
+    async def _select(self, statement: LiteralString, values: Sequence[Any] | Mapping[str, Any]) -> list[DictRow]:
         async def read() -> list[DictRow]:
             async with self._saver.connection() as connection:
                 return await (await connection.execute(statement, values)).fetchall()
@@ -148,11 +210,13 @@ class PostgresRows:
 
 
 def _step(row: Mapping[str, Any], channels: Collection[str]) -> Step:
-    stored = set(row["stored"])
-    values = {**(row["inline"] or {}), **dict.fromkeys(stored, True)}
+    inline, stored = row["inline"] or {}, frozenset(row["stored"])
+    values = {**inline, **dict.fromkeys(stored, True)}
     number = int(row["metadata"].get("step", -1))
-    held = frozenset(stored & set(channels))
-    return Step(row["parent_checkpoint_id"], number, is_finished(row["metadata"], values), held)
+    held = stored & frozenset(channels)
+    versions = {name: row["versions"].get(name, "") for name in channels}
+    is_end = is_finished(row["metadata"], values)
+    return Step(row["parent_checkpoint_id"], number, is_end, held, held & frozenset(inline), versions)
 
 
 async def _versions(db: Connection, thread: str, plan: Plan) -> dict[str, dict[str, str]]:

@@ -166,8 +166,9 @@ class _Planning:
             return
         value = await self._overwritten(written)
         is_rebuilt = len(self._steps.children[run.top]) == 1
+        top = await self._steps.get(run.top)
         for id_ in run.steps:
-            is_rebuilt = is_rebuilt and channel not in (await self._steps.get(id_)).held
+            is_rebuilt = is_rebuilt and not (await self._steps.get(id_)).adds_copy(channel, top)
         if value is MISSING and not is_rebuilt:
             value = await self._value(run.child, channel)
         if value is not MISSING:

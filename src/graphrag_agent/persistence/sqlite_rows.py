@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol, TypeVar
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
-from graphrag_agent.persistence.steps import Plan, Step, WriteKey, is_finished
+from graphrag_agent.identity import OWNER_KEY, PUBLIC_OWNER
+from graphrag_agent.persistence.steps import Plan, Step, ThreadHead, WriteKey, is_finished
 
 T = TypeVar("T")
+
+LOG_TRIES, LOG_SECONDS = 50, 0.1
+"""Somebody may be reading what was; a read takes milliseconds."""
 
 _LINKS = "SELECT checkpoint_id, parent_checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
 _STEP = """SELECT parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints
@@ -32,6 +37,23 @@ _DROP = (
     "DELETE FROM writes WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?",
     "DELETE FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?",
 )
+_HEADS = """
+    SELECT h.thread_id, h.checkpoint_id,
+        coalesce(json_extract(CAST(c.metadata AS TEXT), :key), :public) AS owner
+    FROM (
+        SELECT thread_id, max(checkpoint_id) AS checkpoint_id FROM checkpoints
+        WHERE checkpoint_ns = '' GROUP BY thread_id
+    ) h
+    JOIN checkpoints c ON c.thread_id = h.thread_id AND c.checkpoint_ns = '' AND c.checkpoint_id = h.checkpoint_id
+    WHERE CAST(c.metadata AS TEXT) <> '{}' AND (:before = '' OR h.checkpoint_id < :before)
+        AND (:owner IS NULL OR owner = :owner)
+    ORDER BY h.checkpoint_id DESC LIMIT :limit"""
+_HEAD = """
+    SELECT thread_id, checkpoint_id, coalesce(json_extract(CAST(metadata AS TEXT), :key), :public)
+    FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '' AND CAST(metadata AS TEXT) <> '{}'
+    ORDER BY checkpoint_id DESC LIMIT 1"""
+_NEWEST = "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
+_ERASE = ("DELETE FROM checkpoints WHERE thread_id = ?", "DELETE FROM writes WHERE thread_id = ?")
 
 
 class Writing(Protocol):
@@ -52,6 +74,41 @@ class SqliteRows:
     async def links(self, thread: str) -> dict[str, str | None]:
         """Every checkpoint and its parent."""
         return await self._saver.in_writer(lambda db: dict(db.execute(_LINKS, (thread,)).fetchall()))
+
+    async def heads(self, *, owner: str | None, limit: int, before: str) -> list[ThreadHead]:
+        """The newest checkpoint of each thread, the newest first."""
+        return await self._heads(_HEADS, owner=owner, limit=limit, before=before)
+
+    async def head(self, thread: str) -> ThreadHead | None:
+        """The thread's newest checkpoint."""
+        return next(iter(await self._heads(_HEAD, thread=thread)), None)
+
+    async def erase(self, threads: Sequence[tuple[str, str | None]]) -> list[str]:
+        """Delete the threads, and what the log still holds of them."""
+
+        def delete(db: sqlite3.Connection) -> list[str]:
+            gone = []
+            for thread, expected in threads:
+                (newest,) = db.execute(_NEWEST, (thread,)).fetchone()
+                if expected in (None, newest):
+                    for statement in _ERASE:
+                        db.execute(statement, (thread,))
+                    gone.append(thread)
+            return gone
+
+        gone = await self._saver.in_writer(delete)
+        if gone:
+            await self._saver.in_writer(empty_log)
+        return gone
+
+    async def compact(self) -> None:
+        """Write the file anew."""
+
+        def vacuum(db: sqlite3.Connection) -> None:
+            db.execute("VACUUM")
+            empty_log(db)
+
+        await self._saver.in_writer(vacuum)
 
     async def steps(self, thread: str, ids: Collection[str], channels: Collection[str]) -> dict[str, Step]:
         """These checkpoints."""
@@ -75,12 +132,18 @@ class SqliteRows:
         """Carry the plan out, in one transaction."""
         await self._saver.in_writer(lambda db: self._apply(db, thread, plan))
 
+    async def _heads(self, statement: str, **given: Any) -> list[ThreadHead]:
+        values = {**given, "key": f"$.{OWNER_KEY}", "public": PUBLIC_OWNER}
+        found = await self._saver.in_writer(lambda db: db.execute(statement, values).fetchall())
+        return [ThreadHead._make(row) for row in found]
+
     def _step(self, row: tuple[Any, ...], channels: Collection[str]) -> Step:
         parent, kind, encoded, told = row
         values = self._saver.serde.loads_typed((kind, encoded)).get("channel_values") or {}
         metadata = json.loads(told) if told else {}
         number = int(metadata.get("step", -1))
-        return Step(parent, number, is_finished(metadata, values), frozenset(values) & frozenset(channels))
+        held = frozenset(values) & frozenset(channels)
+        return Step(parent, number, is_finished(metadata, values), held, held, {})
 
     def _apply(self, db: sqlite3.Connection, thread: str, plan: Plan) -> None:
         db.executemany(_DROP_CHANNEL, [(thread, *place) for place in plan.dead])
@@ -102,3 +165,14 @@ class SqliteRows:
         held = {name: _DeltaSnapshot(value) for name, value in values.items()}
         checkpoint = {**checkpoint, "channel_values": {**checkpoint["channel_values"], **held}}
         db.execute(_REPLACE, (*self._saver.serde.dumps_typed(checkpoint), *place))
+
+
+def empty_log(db: sqlite3.Connection) -> None:
+    """Bring what the write-ahead log holds into the file and empty it, so that nothing deleted lives on in it."""
+    db.commit()
+    for _ in range(LOG_TRIES):
+        (busy, *_rest) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if not busy:
+            return
+        time.sleep(LOG_SECONDS)
+    raise sqlite3.OperationalError("database is locked by a reader, so that deleted rows remain in its log")

@@ -19,7 +19,16 @@ class Step(NamedTuple):
     is_finished: bool
     """Nothing is left to run: the end of a turn. (The empty stub that "exit" begins a thread with is none.)"""
     held: frozenset[str]
-    """Delta channels whose whole value it holds."""
+    """Delta channels whose whole value it holds, or shares with the checkpoints before that had the same version."""
+    copied: frozenset[str]
+    """Those of which a copy was made here."""
+    versions: Mapping[str, str]
+    """Versions of the Delta channels, where values are shared by version; else empty."""
+
+    def adds_copy(self, channel: str, before: Step) -> bool:
+        """Whether it holds a value that the checkpoint before doesn't."""
+        is_other = self.versions.get(channel) != before.versions.get(channel)
+        return channel in self.copied or (channel in self.held and is_other)
 
 
 class WriteKey(NamedTuple):
@@ -55,11 +64,36 @@ class Plan:
     """(Kept checkpoint, channel) whose writes nothing is rebuilt from any more."""
 
 
-class ThreadRows(Protocol):
-    """A thread's rows in a database. Every call is one transaction."""
+class ThreadHead(NamedTuple):
+    """A thread by its newest checkpoint."""
+
+    thread: str
+    checkpoint: str
+    owner: str
+    """As `identity.owner_of` has it."""
+
+
+class ThreadIndex(Protocol):
+    """The threads of a checkpointer. One that has nothing but the empty stub of "exit" isn't there yet."""
+
+    async def heads(self, *, owner: str | None, limit: int, before: str) -> list[ThreadHead]:
+        """The owner's threads, or everybody's for None, the newest first; from `before` on where it isn't empty."""
+
+    async def head(self, thread: str) -> ThreadHead | None:
+        """The thread, if it is there."""
 
     async def links(self, thread: str) -> dict[str, str | None]:
         """Every checkpoint of the thread's own graph (not of nested ones) and its parent."""
+
+    async def erase(self, threads: Sequence[tuple[str, str | None]]) -> list[str]:
+        """Delete these threads, unless one has got another newest checkpoint than the one given; which went."""
+
+    async def compact(self) -> None:
+        """Give the room of what was deleted back."""
+
+
+class ThreadRows(ThreadIndex, Protocol):
+    """A thread's rows in a database. Every call is one transaction."""
 
     async def steps(self, thread: str, ids: Collection[str], channels: Collection[str]) -> dict[str, Step]:
         """These checkpoints; `channels` are the Delta channels."""
