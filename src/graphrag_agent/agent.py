@@ -64,7 +64,8 @@ class RagAgent:
             budget=budget or budget_from(settings),
             checkpointer=checkpointer,
         )
-        self._turns = Turns(self.graph, checkpointer, TurnRules(durability, settings.when_busy, tuple(registry)))
+        rules = TurnRules(durability, settings.when_busy, tuple(registry), settings.prune)
+        self._turns = Turns(self.graph, checkpointer, rules)
 
     async def aask(
         self,

@@ -62,6 +62,9 @@ class Settings(BaseSettings):
     database_url: SecretStr = Field(
         default=SecretStr(""), description="Checkpointer postgres: postgresql://user:password@host:5432/database"
     )
+    prune: bool = Field(
+        default=True, description="Remove the steps of a turn, its tool results among them, once its answer is kept"
+    )
     when_busy: Literal["refuse", "wait"] = Field(
         default="refuse", description="What a question does while another turn runs on its thread: refuse or wait"
     )

@@ -46,9 +46,11 @@ def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eager, "LEASE_SECONDS", 0.05)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def checkpointer(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Any]:
-    async with open_checkpointer(request.param, tmp_path / "threads.sqlite") as saver:
+    server = request.getfixturevalue("postgres_server") if request.param == "postgres" else None
+    url = server.database() if server else ""
+    async with open_checkpointer(request.param, tmp_path / "threads.sqlite", url=url) as saver:
         yield saver
 
 

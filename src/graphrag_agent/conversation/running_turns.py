@@ -135,13 +135,16 @@ class RunningTurns:
 
 
 _registries: weakref.WeakKeyDictionary[Any, RunningTurns] = weakref.WeakKeyDictionary()
+_registries_of_files: dict[str, RunningTurns] = {}
 _registries_lock = threading.Lock()
 
 
-def running_turns_of(checkpointer: object) -> RunningTurns:
-    """The turns of every agent of this process that keeps its threads there."""
+def running_turns_of(database: object) -> RunningTurns:
+    """The turns of every agent of this process that keeps its threads there: in a file, or a checkpointer's memory."""
     with _registries_lock:
-        return _registries.setdefault(checkpointer, RunningTurns())
+        if isinstance(database, str):
+            return _registries_of_files.setdefault(database, RunningTurns())
+        return _registries.setdefault(database, RunningTurns())
 
 
 def unknown_thread(thread: str) -> ThreadError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
 from graphrag_agent.context import AgentContext
+from graphrag_agent.conversation.process_locks import database_of, held_against_others, process_locks_of
 from graphrag_agent.conversation.running_turns import RunningTurn, WhenBusy, running_turns_of
 from graphrag_agent.conversation.starts import Begun, Start, begin, cancelled
 from graphrag_agent.conversation.thread_history import ThreadHistory, config_of
@@ -21,7 +23,10 @@ from graphrag_agent.events import AnswerReady, Event, TurnEnded, TurnStarted
 from graphrag_agent.graph.prompts.building import CANCELLED
 from graphrag_agent.graph.state import emptied
 from graphrag_agent.identity import OWNER_KEY, PUBLIC_OWNER, acting_principal, owner_of
+from graphrag_agent.persistence.pruning import prune_thread
 from graphrag_agent.streaming.from_graph import run_graph
+
+logger = logging.getLogger(__name__)
 
 Durability = Literal["exit", "async", "sync"]
 
@@ -33,6 +38,7 @@ class TurnRules:
     durability: Durability = "exit"
     when_busy: WhenBusy = "refuse"
     tool_names: Collection[str] = ()
+    prune: bool = True
 
 
 class Turns:
@@ -43,7 +49,9 @@ class Turns:
     ) -> None:
         self._graph = graph
         self._rules = rules
-        self._running = running_turns_of(checkpointer)
+        self._checkpointer = checkpointer
+        self._running = running_turns_of(database_of(checkpointer))
+        self._locks = process_locks_of(checkpointer)
         self.history = ThreadHistory(graph, checkpointer)
 
     async def run(
@@ -56,7 +64,8 @@ class Turns:
         owner = owner_of(acting_principal())
         turn = RunningTurn(uuid.uuid4().hex, thread, owner)
         numbered = _Numbered(turn, emit)
-        async with self._running.hold(turn, self._rules.when_busy):
+        when_busy = self._rules.when_busy
+        async with self._running.hold(turn, when_busy), held_against_others(self._locks, thread, when_busy):
             newest = await self.history.newest(thread, owner)
             begun = await begin(start, self.history, thread)
             asked = begun.question.text if begun.question else ""
@@ -75,6 +84,8 @@ class Turns:
             if not await _until_done(asyncio.ensure_future(running), turn):
                 was = newest.checkpoint["id"] if newest else ""
                 numbered(TurnEnded(await self._settle(thread, owner, begun, was)))
+            if self._rules.prune and self._rules.durability != "exit":  # which keeps no steps
+                await self._prune(thread)
 
     async def stop(self, thread_or_turn: str) -> bool:
         """Whether a turn of the acting principal was running there; it has ended when this returns."""
@@ -84,6 +95,12 @@ class Turns:
         turn.stop()
         await asyncio.shield(asyncio.wrap_future(turn.ended))
         return True
+
+    async def _prune(self, thread: str) -> None:
+        try:
+            await prune_thread(self._graph, self._checkpointer, thread)
+        except Exception as error:  # the answer is safe, and the next turn prunes again
+            logger.warning("the steps of thread %r stay for now: %s: %s", thread, type(error).__name__, error)
 
     async def _settle(self, thread: str, owner: str, begun: Begun, was: str) -> dict[str, Any]:
         """Leave a stopped turn's question in the thread, marked; nothing else of it. Returns the turn's outcome."""
