@@ -50,12 +50,13 @@ class PostgresServer:
         children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
         for process in [first, *map(int, children)]:
             os.kill(process, signal.SIGKILL)
-        while Path(f"/proc/{first}").exists() and "Z" not in Path(f"/proc/{first}/stat").read_text().split()[2]:
+        while any(_is_running(process) for process in [first, *map(int, children)]):
             time.sleep(0.02)
         (self.data / "postmaster.pid").unlink(missing_ok=True)
 
     def remove(self) -> None:
-        self.stop()
+        if (self.data / "postmaster.pid").exists():
+            self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def database(self) -> str:
@@ -75,6 +76,13 @@ class PostgresServer:
             [path, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", text=True, **self._as
         )
         assert done.returncode == 0, done.stderr
+
+
+def _is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def binary(program: str) -> str | None:

@@ -27,6 +27,7 @@ LAYERS = (
     {"graph", "streaming"},
     {"assembly", "evaluation", "conversation", "adapters"},
     {"agent", "terminal"},
+    {"cli_threads"},
     {"cli", "server"},
 )
 """Imports point to earlier rows only; parts of one row don't know each other (documents, errors and the like may)."""

@@ -19,6 +19,7 @@ from dotenv import load_dotenv
 from rich.markup import escape
 from rich.table import Table
 
+from graphrag_agent import cli_threads
 from graphrag_agent.agent import RagAgent
 from graphrag_agent.conversation.answer import Answer
 from graphrag_agent.documents import Hit
@@ -48,6 +49,7 @@ from graphrag_agent.terminal import (
 )
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Ask your documents; answers cite their sources.")
+app.add_typer(cli_threads.app, name="threads")
 
 SNIPPET_CHARACTERS = 240
 """About three lines of a terminal."""
@@ -236,7 +238,8 @@ async def _ask(
     settings: Settings, knowledge: KnowledgeBase, question: str, thread: str | None, principal: Principal
 ) -> Answer:
     kind = settings.checkpointer if thread else "memory"
-    async with open_checkpointer(kind, _own_folder(settings) / "threads.sqlite") as checkpointer:
+    place, url = _own_folder(settings) / "threads.sqlite", settings.database_url.get_secret_value()
+    async with open_checkpointer(kind, place, url=url) as checkpointer:
         agent = RagAgent(knowledge=knowledge, checkpointer=checkpointer, settings=settings)
         with err.status("searching and reading ..."):
             return await agent.aask(question, thread=thread, principal=principal)

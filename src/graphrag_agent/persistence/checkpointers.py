@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -64,14 +65,9 @@ def open_checkpointer_sync(kind: Kind, path: Path, *, url: str = "") -> Iterator
 
 @asynccontextmanager
 async def _sqlite(path: Path) -> AsyncIterator[BaseCheckpointSaver[Any]]:
-    try:
-        import aiosqlite
-
-        from graphrag_agent.persistence.grouped_sqlite import GroupedSqliteSaver
-    except ImportError:
-        raise MissingExtraError("the checkpointer 'sqlite'", "sqlite") from None
-    async with aiosqlite.connect(path, iter_chunk_size=ROWS_AT_ONCE) as connection:
-        saver = GroupedSqliteSaver(connection, path, serde=build_serializer())
+    grouped = _with_extra("grouped_sqlite", "sqlite")
+    async with grouped.aiosqlite.connect(path, iter_chunk_size=ROWS_AT_ONCE) as connection:
+        saver = grouped.GroupedSqliteSaver(connection, path, serde=build_serializer())
         await saver.setup()
         try:
             yield saver
@@ -81,13 +77,17 @@ async def _sqlite(path: Path) -> AsyncIterator[BaseCheckpointSaver[Any]]:
 
 @asynccontextmanager
 async def _postgres(url: str) -> AsyncIterator[BaseCheckpointSaver[Any]]:
-    try:
-        from graphrag_agent.persistence.pooled_postgres import open_postgres
-    except ImportError:
-        raise MissingExtraError("the checkpointer 'postgres'", "postgres") from None
     if not url:
         raise SettingsError(
             "the checkpointer 'postgres' needs GRAPHRAG_DATABASE_URL: postgresql://user:password@host/database"
         )
-    async with open_postgres(url, serde=build_serializer()) as saver:
+    pooled = _with_extra("pooled_postgres", "postgres")
+    async with pooled.open_postgres(url, serde=build_serializer()) as saver:
         yield saver
+
+
+def _with_extra(module: str, extra: str) -> Any:
+    try:
+        return import_module(f"{__package__}.{module}")
+    except ImportError:
+        raise MissingExtraError(f"the checkpointer {extra!r}", extra) from None

@@ -62,16 +62,91 @@ class _Waiting(NamedTuple):
     written: asyncio.Future[None]
 
 
+class _Writer:
+    """The connection for writing and what waits for it: one for a saver and its copies.
+
+    LangGraph copies a saver for each graph where it must know the types it reads (LANGGRAPH_STRICT_MSGPACK).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._waiting: list[_Waiting] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
+
+    async def write(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        """Return when the rows are committed, together with those of others who wait."""
+        waiting = _Waiting(statement, rows, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if self._writing is None:
+            # a context of its own: it outlives the turn that happens to start it
+            self._writing = asyncio.create_task(self._write_all(), context=contextvars.Context())
+        await waiting.written
+
+    async def run(self, call: Callable[[sqlite3.Connection], T]) -> T:
+        """The call's result, given the connection, in its thread and one transaction."""
+
+        def transact() -> T:
+            with self._opened() as connection:
+                return call(connection)
+
+        return cast(T, await self._in_thread(transact))
+
+    async def aclose(self) -> None:
+        """Wait for what is being written, and close the connection."""
+        while self._writing is not None:
+            await asyncio.wait([self._writing])
+        if self._connection is not None:
+            await self._in_thread(self._connection.close)
+        self._thread.shutdown()
+
+    async def _write_all(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                for waiting, error in zip(batch, await self._in_thread(self._commit_each, batch), strict=True):
+                    if waiting.written.done():  # the caller was cancelled
+                        continue
+                    if error is None:
+                        waiting.written.set_result(None)
+                    else:
+                        waiting.written.set_exception(error)
+        finally:
+            self._writing = None
+
+    async def _in_thread(self, call: Any, *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
+
+    def _commit_each(self, batch: Sequence[_Waiting]) -> list[Exception | None]:
+        """Together if it goes; else one by one, so that only who is at fault is told."""
+        error = self._commit(batch)
+        if error is None or len(batch) == 1:
+            return [error] * len(batch)
+        return [self._commit([waiting]) for waiting in batch]
+
+    def _commit(self, batch: Sequence[_Waiting]) -> Exception | None:
+        try:
+            with self._opened() as connection:
+                for statement, rows, _ in batch:
+                    connection.executemany(statement, rows)
+        except Exception as error:
+            return error
+        return None
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = _open_writer(self._path)
+        return self._connection
+
+
 class _Grouping(AsyncSqliteSaver):
     """An `AsyncSqliteSaver` with a connection of its own for writing."""
 
     def __init__(self, connection: aiosqlite.Connection, path: Path, *, serde: SerializerProtocol) -> None:
         super().__init__(connection, serde=serde)
         self._path = path
-        self._waiting: list[_Waiting] = []
-        self._writing: asyncio.Task[None] | None = None
-        self._writer: sqlite3.Connection | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
+        self._writer = _Writer(path)
 
     async def aput(
         self,
@@ -105,68 +180,16 @@ class _Grouping(AsyncSqliteSaver):
     async def in_writer(self, call: Callable[[sqlite3.Connection], T]) -> T:
         """The call's result, given the connection for writing, in its thread and one transaction."""
         await self.setup()
-
-        def run() -> T:
-            with self._opened_writer() as writer:
-                return call(writer)
-
-        return cast(T, await self._in_thread(run))
+        return await self._writer.run(call)
 
     async def aclose(self) -> None:
         """Wait for what is being written, and close the connection for it."""
-        while self._writing is not None:
-            await asyncio.wait([self._writing])
-        if self._writer is not None:
-            await self._in_thread(self._writer.close)
-        self._thread.shutdown(wait=False)  # nothing is left to do; joining would block the loop
+        await self._writer.aclose()
 
     async def _write(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         if not self.is_setup:
             await self.setup()
-        waiting = _Waiting(statement, rows, asyncio.get_running_loop().create_future())
-        self._waiting.append(waiting)
-        if self._writing is None:
-            # a context of its own: it outlives the turn that happens to start it
-            self._writing = asyncio.create_task(self._write_all(), context=contextvars.Context())
-        await waiting.written
-
-    async def _write_all(self) -> None:
-        try:
-            while self._waiting:
-                batch, self._waiting = self._waiting, []
-                for waiting, error in zip(batch, await self._in_thread(self._commit_each, batch), strict=True):
-                    if waiting.written.done():  # the caller was cancelled
-                        continue
-                    if error is None:
-                        waiting.written.set_result(None)
-                    else:
-                        waiting.written.set_exception(error)
-        finally:
-            self._writing = None
-
-    async def _in_thread(self, call: Any, *arguments: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
-
-    def _commit_each(self, batch: Sequence[_Waiting]) -> list[Exception | None]:
-        """Together if it goes; else one by one, so that only who is at fault is told."""
-        error = self._commit(batch)
-        if error is None or len(batch) == 1:
-            return [error] * len(batch)
-        return [self._commit([waiting]) for waiting in batch]
-
-    def _commit(self, batch: Sequence[_Waiting]) -> Exception | None:
-        try:
-            with self._opened_writer() as writer:
-                for statement, rows, _ in batch:
-                    writer.executemany(statement, rows)
-        except Exception as error:
-            return error
-        return None
-
-    def _opened_writer(self) -> sqlite3.Connection:
-        if self._writer is None:
-            self._writer = _open_writer(self._path)
-        return self._writer
+        await self._writer.write(statement, rows)
 
 
 class GroupedSqliteSaver(GuardedSaver, _Grouping):

@@ -74,13 +74,13 @@ async def test_what_was_awaited_is_on_disk(tmp_path: Path):
 async def test_many_writers_share_a_transaction(tmp_path: Path):
     async with opened(tmp_path / "t.sqlite") as saver:
         batches: list[int] = []
-        commit = saver._commit
+        commit = saver._writer._commit
 
         def counted(batch: Any) -> Exception | None:
             batches.append(len(batch))
             return commit(batch)
 
-        saver._commit = counted  # type: ignore[method-assign]
+        saver._writer._commit = counted  # type: ignore[method-assign]
         await asyncio.gather(*(saver.aput(config_of(f"t{n}"), checkpoint_of(n), {}, {}) for n in range(50)))
         assert sum(batches) == 50
         assert len(batches) <= 3
@@ -163,3 +163,11 @@ async def test_a_thread_can_be_deleted_between_writes(tmp_path: Path):
     checkpoints, writes = rows_of(tmp_path / "t.sqlite")
     assert [row[0] for row in checkpoints] == ["b", "c"]
     assert [row[0] for row in writes] == ["b"]
+
+
+async def test_the_copies_that_langgraph_makes_share_the_writer(tmp_path: Path):
+    async with opened(tmp_path / "t.sqlite") as saver:
+        copied = saver.with_allowlist([("some.module", "SomeType")])
+        assert copied is not saver
+        await copied.aput(config_of("t"), checkpoint_of(1), {}, {})
+        assert copied._writer is saver._writer  # type: ignore[attr-defined]
