@@ -146,7 +146,7 @@ def event_from_dict(given: Mapping[str, Any]) -> Event:
 
     Raises SettingsError for an unknown type and for fields that are missing or can't be read.
     """
-    if (kind := _CLASSES.get(given.get("type"))) is None:
+    if (kind := _CLASSES.get(str(given.get("type")))) is None:
         raise SettingsError(f"type={given.get('type')!r} is no event; there are: {', '.join(_CLASSES)}")
     values = {item.name: given[item.name] for item in fields(kind) if item.name in given}
     try:
