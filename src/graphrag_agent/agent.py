@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -73,15 +73,17 @@ class RagAgent:
         *,
         thread: str | None = None,
         branch: str | None = None,
+        earlier: Sequence[BaseMessage] = (),
         context: ContextLike = None,
         principal: Principal | None = None,
     ) -> Answer:
         """The answer to the question, in a new thread or in the one named, at its newest branch or the one named.
 
+        `earlier`: questions and answers from elsewhere that a new thread begins with; their texts are taken.
         Raises SettingsError for an empty question or a bad context, ThreadBusyError where a turn runs on the thread,
         ThreadError for a thread of somebody else's or a branch that isn't there.
         """
-        return await self._collect(Ask(question, branch), thread or new_thread(), context, principal)
+        return await self._collect(Ask(question, branch, earlier), thread or new_thread(), context, principal)
 
     def astream(
         self,
@@ -89,6 +91,7 @@ class RagAgent:
         *,
         thread: str | None = None,
         branch: str | None = None,
+        earlier: Sequence[BaseMessage] = (),
         context: ContextLike = None,
         principal: Principal | None = None,
     ) -> AsyncIterator[Event]:
@@ -96,7 +99,7 @@ class RagAgent:
 
         What keeps the turn from starting is raised without an event. Closing the iterator stops the turn.
         """
-        return self._stream(Ask(question, branch), thread or new_thread(), context, principal)
+        return self._stream(Ask(question, branch, earlier), thread or new_thread(), context, principal)
 
     async def aedit(
         self,

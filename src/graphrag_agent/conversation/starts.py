@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.types import Command
 
 from graphrag_agent.conversation.thread_history import ThreadHistory
@@ -21,6 +21,8 @@ class Ask:
 
     question: str
     branch: str | None = None
+    earlier: Sequence[BaseMessage] = ()
+    """Questions and answers from elsewhere that a new thread begins with."""
 
     def __post_init__(self) -> None:
         _refuse_empty("question", self.question)
@@ -76,7 +78,13 @@ async def begin(start: Start, history: ThreadHistory, thread: str) -> Begun:
     if isinstance(start, Ask):
         if start.branch is not None:
             await history.check_branch(thread, start.branch)
-        return _asking(HumanMessage(start.question, id=str(uuid.uuid4())), start.branch)
+        question = HumanMessage(start.question, id=str(uuid.uuid4()))
+        if not start.earlier:
+            return _asking(question, start.branch)
+        if await history.messages(thread):
+            raise ThreadError(f"thread {thread!r} has a history of its own; leave out 'earlier', or take a new thread")
+        earlier = [_with_id(message) for message in start.earlier]
+        return Begun({"messages": [*earlier, question]}, question)
     message, question, head = await history.find(thread, start.message_id)
     if isinstance(start, Regenerate):
         kept = {name: value for name, value in question.additional_kwargs.items() if name != "ending"}
@@ -95,6 +103,13 @@ def cancelled(question: HumanMessage) -> HumanMessage:
 
 def _asking(question: HumanMessage, head: str | None) -> Begun:
     return Begun({"messages": [question]}, question, head)
+
+
+def _with_id(message: BaseMessage) -> BaseMessage:
+    if not isinstance(message, HumanMessage | AIMessage):
+        raise SettingsError(f"earlier has a {type(message).__name__}; give HumanMessage and AIMessage only")
+    kind = HumanMessage if isinstance(message, HumanMessage) else AIMessage
+    return kind(message.text, id=str(uuid.uuid4()))  # its text only: calls and metadata of elsewhere mean nothing here
 
 
 def _refuse_empty(name: str, text: str) -> None:
