@@ -23,7 +23,7 @@ LAYERS = (
     {"citations"},
     {"settings", "events", "context"},
     {"retrieval", "models", "persistence", "testing"},
-    {"tools"},
+    {"tools", "answer_check"},
     {"graph", "streaming"},
     {"assembly", "evaluation", "conversation", "adapters"},
     {"agent", "terminal"},

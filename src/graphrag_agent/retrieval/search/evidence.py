@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from graphrag_agent.documents import Chunk
+from graphrag_agent.retrieval.polarity_words import EXCEPTION_WORDS, NEGATION_WORDS
 
 DUPLICATE_ABOVE = 0.9
 """Jaccard similarity of two texts' shingles; one changed word in sixty is just enough."""
@@ -28,12 +29,8 @@ _BEFORE_LENGTH = 8
 """Characters before a number that may belong to it: a sign, the letters of `e-1042` and `sku-99/a`."""
 _NAME = re.compile(r"(?<![a-z\d.-])[a-z\d.-]*[_@][a-z\d._@-]*")
 """`err_conn_reset`, an e-mail address."""
-_NEGATION_WORDS = (
-    "no not never without except unless cannot t nicht kein keine keiner keinen keinem keines nie ohne ausser "
-    "pas sans sauf jamais sin salvo nunca не нет ни без кроме لا ليس غير 不 没 沒 無 无 未 非 勿 禁 除"
-)
-"""One such word among many turns a sentence around, so it decides as a number does (`t` is the end of "isn't")."""
-_NEGATIONS = frozenset(_NEGATION_WORDS.split())
+_NEGATIONS = NEGATION_WORDS | EXCEPTION_WORDS
+"""One such word among many turns a sentence around, so it decides as a number does."""
 _NEGATIVE_ENDINGS = ("ない", "ません")
 
 

@@ -1,0 +1,1 @@
+"""Checks an answer against what it cites: numbers, dates, units, negations, names, exceptions and words."""

@@ -1,0 +1,75 @@
+"""Holds one claim against the passages it cites. A check of words and facts, no proof."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphrag_agent.answer_check.facts import Doubt, doubts_about, left_out_exceptions
+from graphrag_agent.answer_check.passages import Passage, PassageSentence, Text, best_sentences
+from graphrag_agent.citations import Support
+
+SUPPORTED_FROM, WEAK_FROM = 0.5, 0.25
+"""Share of the claim's words that its source must have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of one claim."""
+
+    support: Support
+    reasons: tuple[str, ...]
+    sentences: tuple[PassageSentence, ...]
+    """What it was compared with, best first."""
+
+
+def judge(claim_text: str, passages: Sequence[Passage]) -> Verdict:
+    """Whether the passages say what the claim says."""
+    claim = Text(claim_text)
+    sentences = tuple(best_sentences(claim, passages))
+    if not claim.term_set:
+        return Verdict("weak", ("too short to be checked",), sentences)
+    window = Text("\n".join(sentence.raw for sentence in sentences))
+    share = _share(claim, sentences, passages)
+    if claim.letters and any(claim.letters in passage.letters for passage in passages):
+        doubts = [*left_out_exceptions(claim, window)]
+    elif _is_foreign(claim, passages, share):
+        doubts = _foreign_doubts(claim, passages)
+    else:
+        doubts = [*doubts_about(claim, window, passages)]
+        if share < SUPPORTED_FROM:
+            doubts.append(Doubt("the source has few of its words", share < WEAK_FROM))
+    reasons = tuple(dict.fromkeys(doubt.why for doubt in doubts))
+    if any(doubt.is_grave for doubt in doubts):
+        return Verdict("unsupported", reasons, sentences)
+    return Verdict("weak" if doubts else "supported", reasons, sentences)
+
+
+def _is_foreign(claim: Text, passages: Sequence[Passage], share: float) -> bool:
+    scripts = {passage.script for passage in passages}
+    if not scripts or claim.script in scripts:
+        return False
+    return share < WEAK_FROM or not scripts | {claim.script} <= {"english", "latin"}
+
+
+def _share(claim: Text, sentences: Sequence[PassageSentence], passages: Sequence[Passage]) -> float:
+    near = frozenset().union(
+        *(sentence.term_set for sentence in sentences), *(item.above.term_set for item in passages)
+    )
+    return len(claim.term_set & near) / len(claim.term_set)
+
+
+def _foreign_doubts(claim: Text, passages: Sequence[Passage]) -> list[Doubt]:
+    """Of a claim in another language than its source only numbers and dates can be compared."""
+    doubts = [Doubt("the source is in another language", False)]
+    for said in claim.quantities:
+        has_it = any(said.equals(other) for passage in passages for other in passage.quantities) or any(
+            value in date.numbers for passage in passages for date in passage.dates for value in said.values
+        )
+        if not has_it:
+            doubts.append(Doubt(f"{said.text}: no such number in the source", not said.is_word))
+    for date in claim.dates:
+        others = [other for passage in passages for other in passage.dates]
+        if not any(date.fits(other) or date.fits_but_for_the_year(other) for other in others):
+            doubts.append(Doubt(f"{date.text}: no such date in the source", True))
+    return doubts
