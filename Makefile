@@ -18,11 +18,11 @@ $(BIN)/python:
 	$(PIP) --upgrade pip
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[local,sqlite]'
+	$(PIP) --editable '.[local,sqlite,server]'
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[local,docs,sqlite,postgres,studio,notebook]' --group dev
+	$(PIP) --editable '.[local,docs,sqlite,postgres,server,studio,notebook]' --group dev
 	@touch $@ $(VENV)/.installed
 
 demo: $(VENV)/.installed  ## Ingest examples/ and ask three questions; no key, no server

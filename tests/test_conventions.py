@@ -28,7 +28,8 @@ LAYERS = (
     {"assembly", "evaluation", "conversation", "adapters"},
     {"agent", "terminal"},
     {"cli_threads"},
-    {"cli", "server"},
+    {"server"},
+    {"cli"},
 )
 """Imports point to earlier rows only; parts of one row don't know each other (documents, errors and the like may)."""
 

@@ -1,4 +1,4 @@
-"""The command `graphrag-agent`: ingest, search, ask.
+"""The command `graphrag-agent`: ingest, search, ask, serve.
 
 Exit codes: 0 done, 1 failed (one line says why), 2 wrong usage. An ingest in which some files failed is
 done; their names and reasons are on stderr and in the JSON.
@@ -19,7 +19,7 @@ from dotenv import load_dotenv
 from rich.markup import escape
 from rich.table import Table
 
-from graphrag_agent import cli_threads
+from graphrag_agent import cli_threads, server
 from graphrag_agent.agent import RagAgent
 from graphrag_agent.conversation.answer import Answer
 from graphrag_agent.documents import Hit
@@ -226,6 +226,24 @@ def ask(
             print_json(answer.as_dict())
         else:
             _print_answer(answer, with_trace=trace)
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option("--host", metavar="H", help="Address; other machines need tokens")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0: any free one")] = 8000,
+    tokens: Annotated[
+        str | None, typer.Option("--tokens", metavar="FILE", help="Bearer tokens [GRAPHRAG_TOKENS]")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", help="offline or openai:NAME [GRAPHRAG_MODEL]")] = None,
+    kb: KbOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Serve the agent over HTTP, with a page to try it, until interrupted."""
+    with one_line_errors(debug=debug):
+        settings = chosen_settings(kb, model=model, tokens=tokens)
+        with opened(settings, must_exist=True):  # stays open, so that what is missing is told now
+            server.serve(settings, host=host, port=port, started=lambda url: out.print(f"Chat at {url}/chat"))
 
 
 def main() -> None:

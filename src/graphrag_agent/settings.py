@@ -68,6 +68,10 @@ class Settings(BaseSettings):
     when_busy: Literal["refuse", "wait"] = Field(
         default="refuse", description="What a question does while another turn runs on its thread: refuse or wait"
     )
+    tokens: str = Field(
+        default="",
+        description="HTTP server: JSON file of bearer tokens and who they stand for; empty: this machine only, no tokens",
+    )
     max_rounds: int = Field(default=6, ge=1, le=50, description="Model calls with tools in one turn")
     max_tool_calls: int = Field(default=20, ge=1, le=500, description="Tool calls that may run in one turn")
     max_seconds: float = Field(default=120.0, gt=0, le=86_400, description="Seconds that a turn may take")
