@@ -9,6 +9,9 @@ from typing import Any, Literal, get_args
 from graphrag_agent.citations import Citation
 from graphrag_agent.errors import SettingsError
 
+EVIDENCE_IDS = "graphrag_evidence_ids"
+"""Under this name the metadata of a model call has the ids that its text may cite, with blanks between."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnyEvent:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
 
 from graphrag_agent.context import Budget
+from graphrag_agent.events import EVIDENCE_IDS
 from graphrag_agent.graph.loop import Request
 from graphrag_agent.graph.policy.budget import Spent, family_calls_left
 from graphrag_agent.graph.policy.guard import GuardRules
 from graphrag_agent.graph.policy.progress import fruitless_rounds
 from graphrag_agent.graph.policy.result_budget import tokens_shown
+from graphrag_agent.tools.evidence_message import read_evidence
 from graphrag_agent.tools.spec import SEARCH_FAMILY
 
 PASSAGE_TOKENS = 200
@@ -32,6 +35,12 @@ def guard_rules(request: Request, turn: Sequence[BaseMessage], ledger: Mapping[s
         is_stalled=fruitless >= limits.stall_limit,
         scope_key=request.scope_key,
     )
+
+
+def citing(config: RunnableConfig, turn: Sequence[BaseMessage]) -> RunnableConfig:
+    """The config for a model call that may cite the turn's evidence: whoever shows its text knows the real ids."""
+    metadata = {**(config.get("metadata") or {}), EVIDENCE_IDS: " ".join(read_evidence(turn))}
+    return {**config, "metadata": metadata}
 
 
 def _closed_families(fruitless: int, turn: Sequence[BaseMessage], limits: Budget) -> dict[str, str]:

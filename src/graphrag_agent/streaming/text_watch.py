@@ -15,8 +15,9 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessageChunk
 
-from graphrag_agent.events import TextDelta, ThinkingDelta
+from graphrag_agent.events import EVIDENCE_IDS, TextDelta, ThinkingDelta
 from graphrag_agent.models.text_tools.rescue import MarkupFilter
+from graphrag_agent.streaming.citation_filter import CitationFilter
 
 T = TypeVar("T")
 
@@ -36,8 +37,8 @@ class TextWatch(BaseCallbackHandler):
     def __init__(self, emit: Callable[[TextDelta | ThinkingDelta], None], *, tool_names: Collection[str]) -> None:
         self._emit = emit
         self._tool_names = tool_names
-        self._filters: dict[UUID, MarkupFilter] = {}
-        """Of the calls that are watched: some models write tool calls as text, which no reader should see."""
+        self._filters: dict[UUID, _ReadersText] = {}
+        """Of the calls that are watched."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
 
@@ -48,21 +49,22 @@ class TextWatch(BaseCallbackHandler):
         place = metadata or {}
         is_nested = "|" in str(place.get("langgraph_checkpoint_ns", ""))
         if place.get("langgraph_node") in MODEL_NODES and not is_nested and SILENT_TAG not in (tags or ()):
-            self._filters[run_id] = MarkupFilter(self._tool_names)
+            ids = place.get(EVIDENCE_IDS)
+            self._filters[run_id] = _ReadersText(self._tool_names, None if ids is None else str(ids).split())
 
     def on_llm_new_token(self, token: Any, *, chunk: Any = None, run_id: UUID, **kwargs: Any) -> None:
         """Emits what the chunk holds."""
         message = getattr(chunk, "message", None)
-        markup = self._filters.get(run_id)
-        if markup is None or not isinstance(message, AIMessageChunk):
+        shown = self._filters.get(run_id)
+        if shown is None or not isinstance(message, AIMessageChunk):
             return
         id_ = message.id or ""
         if thought := _thought(message):
             self._send(ThinkingDelta(thought, id_))
         if text := message.content if isinstance(message.content, str) else str(message.text):
-            self._send_text(markup.feed(text), id_)
+            self._send_text(shown.feed(text), id_)
         if message.chunk_position == "last":
-            self._send_text(markup.close(), id_)
+            self._send_text(shown.close(), id_)
             del self._filters[run_id]
 
     def _send_text(self, text: str, id_: str) -> None:
@@ -82,6 +84,27 @@ class TextWatch(BaseCallbackHandler):
     def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
         """Nothing, as `tap_output_aiter`."""
         return output
+
+
+class _ReadersText:
+    """A message's text for its reader: without tool calls, which some models write as text, and without unknown ids.
+
+    Where nobody says which ids there are, all of them stay.
+    """
+
+    def __init__(self, tool_names: Collection[str], evidence_ids: Collection[str] | None) -> None:
+        self._markup = MarkupFilter(tool_names)
+        self._citations = None if evidence_ids is None else CitationFilter(frozenset(evidence_ids))
+
+    def feed(self, piece: str) -> str:
+        """What of the text so far may be shown now."""
+        text = self._markup.feed(piece)
+        return text if self._citations is None else self._citations.feed(text)
+
+    def close(self) -> str:
+        """What was kept back and turned out to be text."""
+        text = self._markup.close()
+        return text if self._citations is None else self._citations.feed(text) + self._citations.close()
 
 
 def _thought(message: AIMessageChunk) -> str:

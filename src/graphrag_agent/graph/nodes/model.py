@@ -22,7 +22,7 @@ from graphrag_agent.graph.policy.guard import GuardRules, judge_calls
 from graphrag_agent.graph.policy.pairing import calls_of
 from graphrag_agent.graph.policy.refusal import refusal_of
 from graphrag_agent.graph.prompts.building import build_prompt
-from graphrag_agent.graph.round import guard_rules
+from graphrag_agent.graph.round import citing, guard_rules
 from graphrag_agent.graph.running import run_call
 from graphrag_agent.graph.state import TurnState
 from graphrag_agent.models.broken_connections import is_broken_connection
@@ -47,7 +47,7 @@ async def model(loop: Loop, state: TurnState, config: RunnableConfig) -> Command
     try:
         async with asyncio.timeout(left) as clock:
             eager = _eager_start(request, rules, config, spent.plus(rounds=1))
-            message = await _call(request, state["messages"], rules, spent, _watched(config, eager))
+            message = await _call(request, state["messages"], rules, spent, _watched(citing(config, turn), eager))
     except BaseException as error:
         if eager:
             eager.cancel()

@@ -20,6 +20,7 @@ from graphrag_agent.context import Budget
 from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent, seconds_left
 from graphrag_agent.graph.prompts.building import build_prompt
+from graphrag_agent.graph.round import citing
 from graphrag_agent.graph.state import TurnState
 from graphrag_agent.models.text_tools.rescue import rescue_tool_calls
 from graphrag_agent.tools.evidence_message import read_evidence
@@ -68,7 +69,7 @@ async def _last_call(request: Request, state: TurnState, ending: str, config: Ru
     )
     try:
         closing = request.loop.bound_to(ToolRegistry(), request.protocol)
-        message = cast(AIMessage, await closing.ainvoke(prompt, config))
+        message = cast(AIMessage, await closing.ainvoke(prompt, citing(config, state.get("turn") or [])))
     except GraphBubbleUp:
         raise
     except Exception as error:

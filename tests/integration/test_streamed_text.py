@@ -1,0 +1,52 @@
+"""What was streamed of an answer is the answer: no half mark, no id that stands for nothing."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from graphrag_agent import RagAgent, testing
+from graphrag_agent.events import AnswerReady, TextDelta
+from graphrag_agent.models.text_tools.model import TextToolsModel
+from graphrag_agent.testing import ScriptedChatModel, call
+from tests.canned import CannedKnowledge, id_of
+
+CITED = id_of("All about leave.")
+MARKS = [f"[{CITED}]", f"[{CITED.upper()}, x9y8z]", "[x9y8z]", f"【{CITED}】", f"`[{CITED}]`"]
+PARTS = st.sampled_from([*MARKS, " ", "\n", "Ten days", ".", "[1]", "[Company]", "(a)", ":", "`code`"])
+
+
+def deltas_and_answer(rag: RagAgent, **options: Any) -> tuple[list[TextDelta], AnswerReady]:
+    events = list(rag.stream("How long?", **options))
+    (ready,) = [event for event in events if isinstance(event, AnswerReady)]
+    return [e for e in events if isinstance(e, TextDelta) and e.message_id == ready.message_id], ready
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(st.lists(PARTS, min_size=1, max_size=12).map("".join), st.integers(1, 9))
+def test_the_deltas_add_up_to_the_final_text(monkeypatch: pytest.MonkeyPatch, text: str, size: int):
+    monkeypatch.setattr(testing, "PIECE_CHARACTERS", size)
+    answer = f"So: {text} end"
+    rag = RagAgent(
+        model=ScriptedChatModel(call("knowledge_search", query="leave"), answer), knowledge=CannedKnowledge()
+    )
+    deltas, ready = deltas_and_answer(rag)
+    assert "".join(delta.text for delta in deltas) == ready.text
+    assert "x9y8z" not in ready.text
+
+
+@pytest.mark.parametrize("way", ["one_shot", "text", "last call"])
+def test_the_ids_of_the_turn_are_known_whichever_way_the_evidence_came(way: str):
+    said = f"Ten days [{CITED}], not five [x9y8z]."
+    steps: list[Any] = [call("knowledge_search", query="leave"), said]
+    if way == "one_shot":
+        steps = [said]
+    model: Any = ScriptedChatModel(*steps)
+    if way == "text":
+        asked = '<tool_call>{"name": "knowledge_search", "arguments": {"query": "leave"}}</tool_call>'
+        model = TextToolsModel(inner=ScriptedChatModel(asked, said))
+    context = {"one_shot": {"retrieval": "one_shot"}, "last call": {"max_rounds": 1}}.get(way, {})
+    knowledge = CannedKnowledge(lambda query: ["All about leave."])
+    deltas, ready = deltas_and_answer(RagAgent(model=model, knowledge=knowledge), context=context)
+    assert "".join(delta.text for delta in deltas) == ready.text == f"Ten days [{CITED}], not five."
