@@ -132,6 +132,7 @@ def test_each_node_has_its_file():
         "model",
         "retrieve_once",
         "start_turn",
+        "summarize_history",
         "summarize_on_max_iterations",
         "tool_dispatch",
     ]
@@ -176,6 +177,7 @@ def test_prompts_are_rendered_with_all_their_placeholders():
     from graphrag_agent.graph.prompts.loading import render_prompt
 
     values = {"one_shot": {"evidence": "EVIDENCE"}, "summarize": {"reason": "REASON"}}
+    values |= {"summarize_history": {"words": "WORDS"}}
     for path in (SOURCE / "graph" / "prompts").glob("*.md"):
         text = render_prompt(path.stem, **values.get(path.stem, {}))
         assert "$" not in text

@@ -23,6 +23,7 @@ from graphrag_agent.conversation.turns import Durability, TurnRules, Turns
 from graphrag_agent.errors import GraphragError, SettingsError, ThreadError
 from graphrag_agent.events import ErrorRaised, Event
 from graphrag_agent.identity import Principal, acting_as, acting_principal, owner_of
+from graphrag_agent.persistence.kept_snapshots import build_serializer
 from graphrag_agent.settings import Settings, load_settings
 from graphrag_agent.streaming.own_task import in_own_task
 from graphrag_agent.sync_edge import iterator_twin, sync_twin
@@ -55,7 +56,7 @@ class RagAgent:
         settings: Settings | None = None,
     ) -> None:
         settings = settings or load_settings()
-        checkpointer = checkpointer or InMemorySaver()
+        checkpointer = checkpointer or InMemorySaver(serde=build_serializer())  # long threads are read cheaply
         registry = build_registry(knowledge, tools, model=model or settings.model)
         self.graph: RagGraph = build_rag_graph(
             model=model or settings.model,

@@ -26,6 +26,22 @@ class Budget(BaseModel):
     max_history_tokens: int = Field(
         default=8_000, ge=0, le=1_000_000, description="Tokens of earlier questions and answers shown to the model"
     )
+    max_recalled_tokens: int = Field(
+        default=1_500,
+        ge=0,
+        le=1_000_000,
+        description="Tokens of evidence cited in earlier turns to be given again; 0: none",
+    )
+    max_prompt_tokens: int = Field(
+        default=128_000,
+        ge=1_000,
+        le=10_000_000,
+        description="Tokens of a prompt and its answer; less where the model's own window is smaller",
+    )
+    history_summary: Literal["off", "extract", "model"] = Field(
+        default="extract",
+        description="Turns too old to be shown: off: left out; extract: a line each; model: summed up by the model",
+    )
     stall_limit: int = Field(
         default=2, ge=1, le=50, description="Rounds in a row that may search without finding anything new"
     )
@@ -52,6 +68,12 @@ class AgentContext(BaseModel):
     tools: tuple[str, ...] | None = Field(default=None, description="Offer the model only these tools")
     max_history_tokens: int | None = Field(
         default=None, ge=0, le=1_000_000, description="Tokens of earlier questions and answers shown to the model"
+    )
+    max_recalled_tokens: int | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        description="Tokens of evidence cited in earlier turns to be given again; 0: none",
     )
     client_tools: tuple[dict[str, Any], ...] = Field(
         default=(), max_length=64, description="Tools that the client runs, as OpenAI function schemas"

@@ -2,9 +2,11 @@
 
     GraphragError
     ├── SettingsError            a setting, argument or environment value can't be used
-    │   └── MissingExtraError    the feature needs an optional dependency
+    │   ├── MissingExtraError    the feature needs an optional dependency
+    │   └── QuestionTooLongError the question doesn't fit into the model's window
     ├── KnowledgeBaseError       the knowledge base can't do what was asked
     │   ├── ParseError           one file can't be turned into text
+    │   ├── DocumentNotFoundError  no such document in the scope
     │   ├── StoreLockedError     another process holds the embedded store
     │   └── EmbedderMismatchError  the stored vectors came from another embedder
     ├── ModelUnavailableError    no chat model can be built or reached
@@ -37,12 +39,20 @@ class MissingExtraError(SettingsError):
         self.extra = extra
 
 
+class QuestionTooLongError(SettingsError):
+    """The question alone doesn't fit into the model's window; it was not asked."""
+
+
 class KnowledgeBaseError(GraphragError):
     """The knowledge base can't do what was asked."""
 
 
 class ParseError(KnowledgeBaseError):
     """A file can't be turned into text; the ingest of the other files goes on."""
+
+
+class DocumentNotFoundError(KnowledgeBaseError):
+    """No such document, or none that this scope may see."""
 
 
 class StoreLockedError(KnowledgeBaseError):

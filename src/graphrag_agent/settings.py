@@ -70,7 +70,8 @@ class Settings(BaseSettings):
     )
     tokens: str = Field(
         default="",
-        description="HTTP server: JSON file of bearer tokens and who they stand for; empty: this machine only, no tokens",
+        description="HTTP server: JSON file of bearer tokens and who they stand for; "
+        "empty: this machine only, no tokens",
     )
     max_rounds: int = Field(default=6, ge=1, le=50, description="Model calls with tools in one turn")
     max_tool_calls: int = Field(default=20, ge=1, le=500, description="Tool calls that may run in one turn")
@@ -80,6 +81,22 @@ class Settings(BaseSettings):
     )
     max_history_tokens: int = Field(
         default=8_000, ge=0, le=1_000_000, description="Tokens of earlier questions and answers shown to the model"
+    )
+    max_recalled_tokens: int = Field(
+        default=1_500,
+        ge=0,
+        le=1_000_000,
+        description="Tokens of evidence cited in earlier turns to be given again; 0: none",
+    )
+    max_prompt_tokens: int = Field(
+        default=128_000,
+        ge=1_000,
+        le=10_000_000,
+        description="Tokens of a prompt and its answer; less where the model's own window is smaller",
+    )
+    history_summary: Literal["off", "extract", "model"] = Field(
+        default="extract",
+        description="Turns too old to be shown: off: left out; extract: a line each; model: summed up by the model",
     )
     stall_limit: int = Field(
         default=2, ge=1, le=50, description="Rounds in a row that may search without finding anything new"

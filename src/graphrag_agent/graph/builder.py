@@ -17,6 +17,7 @@ from graphrag_agent.graph.nodes.dedupe_guard import dedupe_guard
 from graphrag_agent.graph.nodes.model import model
 from graphrag_agent.graph.nodes.retrieve_once import retrieve_once
 from graphrag_agent.graph.nodes.start_turn import start_turn
+from graphrag_agent.graph.nodes.summarize_history import summarize_history
 from graphrag_agent.graph.nodes.summarize_on_max_iterations import summarize_on_max_iterations
 from graphrag_agent.graph.nodes.tool_dispatch import tool_dispatch
 from graphrag_agent.graph.state import TurnInput, TurnOutput, TurnState
@@ -34,7 +35,11 @@ def draw(loop: Loop) -> Diagram:
             node.__name__, Node(partial(node, loop)), destinations=leads_to, metadata={"description": does}
         )
 
-    add(start_turn, "model", "retrieve_once", does="Clears the last turn's leavings, picks the tool protocol")
+    ways = ("model", "retrieve_once")
+    detour = ("summarize_history",) if loop.budget.history_summary == "model" else ()
+    add(start_turn, *ways, *detour, does="Clears the last turn's leavings, brings cited evidence back")
+    if detour:
+        add(summarize_history, *ways, does="Sums up turns that are too old to be shown")
     add(retrieve_once, "model", does="One search with the user's words, where that was asked for")
     add(model, "dedupe_guard", "commit_answer", STOP, does="One model call")
     add(dedupe_guard, "tool_dispatch", "await_client_tools", "model", STOP, does="One verdict for each tool call")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar
@@ -14,13 +14,16 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.runtime import get_runtime
 
 from graphrag_agent.context import AgentContext, Budget
 from graphrag_agent.errors import SettingsError
+from graphrag_agent.graph.prompts.window import within_window
 from graphrag_agent.identity import PUBLIC, Principal, acting_principal
 from graphrag_agent.models.text_tools.model import TextToolsModel
 from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.token_estimate import estimate_tokens
 from graphrag_agent.tools.registry import ToolRegistry
 from graphrag_agent.tools.spec import ToolSpec, client_tool
 
@@ -60,6 +63,7 @@ class Loop:
     tools: ToolRegistry
     budget: Budget
     _models: RecentlyMade[Runnable[Any, BaseMessage]] = field(default_factory=RecentlyMade)
+    _schema_tokens: RecentlyMade[int] = field(default_factory=RecentlyMade)
     _bound_tools: RecentlyMade[BaseTool] = field(default_factory=RecentlyMade)
     _tools_rejected: threading.Event = field(default_factory=threading.Event)
 
@@ -76,10 +80,17 @@ class Loop:
         if not tools:
             return model
         faces = [spec.tool for spec in tools.values()]
-        names = tuple(
-            (tool.name, str(tool.args_schema) if isinstance(tool.args_schema, dict) else "") for tool in faces
-        )
-        return self._models.get((protocol, names), lambda: model.bind_tools(faces))
+        return self._models.get((protocol, _names_of(faces)), lambda: model.bind_tools(faces))
+
+    def schema_tokens(self, tools: ToolRegistry) -> int:
+        """Estimated tokens that the descriptions of these tools take in a prompt."""
+        faces = [spec.tool for spec in tools.values()]
+
+        def count() -> int:
+            schemas = [convert_to_openai_tool(face) for face in faces]
+            return estimate_tokens(json.dumps(schemas, ensure_ascii=False))
+
+        return self._schema_tokens.get(_names_of(faces), count)
 
     def tool_for(self, spec: ToolSpec, scope: Scope) -> ToolSpec:
         """The spec with the tool that runs for this scope; made once for each scope, never shared among scopes."""
@@ -114,8 +125,14 @@ class Request:
 
     @cached_property
     def limits(self) -> Budget:
-        """What this turn may spend."""
-        return self.context.narrow(self.loop.budget)
+        """What this turn may spend, within the model's own window where that is known."""
+        window = (self.loop.chat_model.profile or {}).get("max_input_tokens")
+        return within_window(self.context.narrow(self.loop.budget), window)
+
+    @property
+    def schema_tokens(self) -> int:
+        """Estimated tokens of all the tools that the model may be offered."""
+        return self.loop.schema_tokens(self.tools) if self.protocol in ("native", "text") else 0
 
     @cached_property
     def tools(self) -> ToolRegistry:
@@ -159,6 +176,10 @@ class Request:
         if self.context.retrieval == "auto":
             return "native" if self.loop.takes_native_calls else "text"
         return "one_shot" if SEARCH_TOOL in tools else "none"
+
+
+def _names_of(tools: Sequence[BaseTool]) -> tuple[tuple[str, str], ...]:
+    return tuple((tool.name, str(tool.args_schema) if isinstance(tool.args_schema, dict) else "") for tool in tools)
 
 
 def principal_of(user: Any) -> Principal:

@@ -65,7 +65,7 @@ class TurnOutput(TurnInput, total=False):
 
 
 class TurnState(TurnOutput, total=False):
-    """All channels. Those below are emptied by `commit_answer` and again by `start_turn`."""
+    """All channels. Those below, but for `summary`, are emptied by `commit_answer` and again by `start_turn`."""
 
     turn: Annotated[list[AnyMessage], DeltaChannel(merge_messages)]
     ledger: dict[str, str]
@@ -74,6 +74,8 @@ class TurnState(TurnOutput, total=False):
     """What the turn has spent: policy.budget.Spent as a dict."""
     ending: str
     """Set when the turn must stop: max_rounds, max_calls, max_seconds, no_new_evidence, refused, model_error."""
+    summary: dict[str, Any]
+    """Of the thread's beginning, written by the model: prompts.digest.Summary as a dict. Stays when a turn ends."""
     early: Annotated[dict[str, Any], UntrackedValue]
     """Call id -> EarlyCall. Never stored: after a resume the calls are simply run."""
 

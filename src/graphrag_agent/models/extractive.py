@@ -134,7 +134,8 @@ def _reply(
     elif can_search and not results:
         calls = [_search_call(part.query) for part in parts]
     else:
-        text = _answer(parts, question, results, messages[turn + 1 :] if results else messages)
+        given = messages[max(turn, 0) : turn + 1]  # evidence may stand behind the question
+        text = _answer(parts, question, results, [*messages[turn + 1 :], *given] if results else messages)
     for mark in stop or ():
         text = text.partition(mark)[0]
     return _build_message(text, calls, prompt=messages)

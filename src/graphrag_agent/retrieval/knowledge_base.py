@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack, cast
 from langchain_core.embeddings import Embeddings
 
 from graphrag_agent.documents import Document
-from graphrag_agent.errors import KnowledgeBaseError, SettingsError
+from graphrag_agent.errors import DocumentNotFoundError, SettingsError
 from graphrag_agent.identity import acting_principal
 from graphrag_agent.retrieval.embedders import Embedder, resolve_embedder
 from graphrag_agent.retrieval.ingestion.background import BackgroundFill
@@ -269,10 +269,10 @@ class KnowledgeBase:
     async def aread(
         self, document_id: str, *, start: int = 0, end: int | None = None, scope: Scope | None = None
     ) -> str:
-        """The document's text from `start` to `end`. Raises KnowledgeBaseError when it isn't in the scope."""
+        """The document's text from `start` to `end`. Raises DocumentNotFoundError when it isn't in the scope."""
         document = await self._store.document(document_id, scope or _own_scope())
         if document is None:
-            raise KnowledgeBaseError(f"no document {document_id!r} in this scope; list them with documents()")
+            raise DocumentNotFoundError(f"no document {document_id!r} in this scope; list them with documents()")
         return document.text[max(start, 0) : None if end is None else max(end, 0)]
 
     async def adelete(self, document_id: str, scope: Scope | None = None) -> bool:

@@ -95,6 +95,19 @@ def evidence_text(messages: Iterable[BaseMessage]) -> str:
     return render_evidence(list(read_evidence(messages).values()))[0]
 
 
+def rename_in(results: Sequence[ToolMessage], shown: Iterable[Evidence]) -> list[ToolMessage]:
+    """The results with short ids that are unique among them and the evidence that the turn has shown."""
+    taken = {item.id: item.chunk_id for item in shown}
+    settled = []
+    for result in results:
+        if hits_of(result):
+            content, artifact = rename_collisions(result.text, result.artifact, taken)
+            result = result.model_copy(update={"content": content, "artifact": artifact})
+            taken |= {hit["id"]: hit["chunk_id"] for hit in hits_of(result)}
+        settled.append(result)
+    return settled
+
+
 def rename_collisions(
     content: str, artifact: Mapping[str, Any], taken: Mapping[str, str]
 ) -> tuple[str, Mapping[str, Any]]:

@@ -17,7 +17,7 @@ from graphrag_agent.retrieval.search.result import SearchResult
 from graphrag_agent.retrieval.search.strategies import QueryWriter, Strategy
 from graphrag_agent.retrieval.search.trace import compact_trace
 from graphrag_agent.tools.evidence_message import evidence_of, render_evidence
-from graphrag_agent.tools.spec import ToolSpec
+from graphrag_agent.tools.spec import ReadText, ToolSpec
 
 DEFAULT_TOP_K = 5
 """Hits of a search where the model says nothing else (DESIGN 5)."""
@@ -39,7 +39,7 @@ class Searchable(Protocol):
 
 @runtime_checkable
 class Readable(Protocol):
-    """A knowledge base whose documents can be read, so that neighbouring passages can become one."""
+    """A knowledge base whose documents can be read: neighbouring passages become one, and cited ones can come back."""
 
     async def aread(
         self, document_id: str, *, start: int = 0, end: int | None = None, scope: Scope | None = None
@@ -88,7 +88,15 @@ def build_knowledge_search(
         description=inspect.cleandoc(knowledge_search.__doc__ or ""),
         response_format="content_and_artifact",
     )
-    return ToolSpec(tool, family="search", side_effect_free=True, timeout_seconds=SEARCH_SECONDS)
+    read = _reader(knowledge) if isinstance(knowledge, Readable) else None
+    return ToolSpec(tool, family="search", side_effect_free=True, timeout_seconds=SEARCH_SECONDS, read=read)
+
+
+def _reader(knowledge: Readable) -> ReadText:
+    async def read(document_id: str, start: int, end: int, scope: Scope) -> str:
+        return await knowledge.aread(document_id, start=start, end=end, scope=scope)
+
+    return read
 
 
 async def _merged(knowledge: Searchable, hits: Sequence[Hit], scope: Scope) -> Merged:

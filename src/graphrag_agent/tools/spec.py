@@ -21,6 +21,9 @@ SEARCH_FAMILY = "search"
 INJECTED = frozenset({"scope", "strategy", "rerank"})
 """Arguments that the loop fills in from the request, where a tool marks them with `InjectedToolArg`."""
 
+ReadText = Callable[[str, int, int, Scope], Awaitable[str]]
+"""(document id, start, end, scope) -> that part of the document's text. Raises DocumentNotFoundError."""
+
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What OpenAI and Anthropic take as the name of a function."""
 
@@ -39,6 +42,8 @@ class ToolSpec:
     timeout_seconds: float = 30.0
     bind: Callable[[Scope], BaseTool] | None = None
     """Makes the tool that runs for a scope; `tool` is then only its face. What it makes is kept for that scope."""
+    read: ReadText | None = None
+    """Reads the documents that the tool's evidence comes from, so that a later turn can be given it again."""
 
     def __post_init__(self) -> None:
         if not TOOL_NAME.fullmatch(self.name):

@@ -13,6 +13,7 @@ from graphrag_agent.citations import CitedText, resolve_citations
 from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent
 from graphrag_agent.graph.policy.progress import queries_without_hits
+from graphrag_agent.graph.recall import stale_warnings
 from graphrag_agent.graph.state import TurnState, emptied
 from graphrag_agent.tools.evidence_message import read_evidence
 
@@ -62,5 +63,8 @@ def _outcome(request: Request, state: TurnState, cited: CitedText) -> dict[str, 
         "tokens": {"input": spent.input_tokens, "output": spent.output_tokens},
         "citations": [citation.id for citation in cited.citations],
         "gaps": queries_without_hits(state["turn"], request.tools),
-        "warnings": [f"unknown citation {id_!r} was removed" for id_ in cited.unknown],
+        "warnings": [
+            *(f"unknown citation {id_!r} was removed" for id_ in cited.unknown),
+            *stale_warnings(state["turn"]),
+        ],
     }

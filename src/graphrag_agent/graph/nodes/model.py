@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
@@ -47,7 +47,7 @@ async def model(loop: Loop, state: TurnState, config: RunnableConfig) -> Command
     try:
         async with asyncio.timeout(left) as clock:
             eager = _eager_start(request, rules, config, spent.plus(rounds=1))
-            message = await _call(request, state["messages"], rules, spent, _watched(citing(config, turn), eager))
+            message = await _call(request, state, rules, spent, _watched(citing(config, turn), eager))
     except BaseException as error:
         if eager:
             eager.cancel()
@@ -60,13 +60,21 @@ async def model(loop: Loop, state: TurnState, config: RunnableConfig) -> Command
 
 
 async def _call(
-    request: Request, history: Sequence[BaseMessage], rules: GuardRules, spent: Spent, config: RunnableConfig
+    request: Request, state: TurnState, rules: GuardRules, spent: Spent, config: RunnableConfig
 ) -> AIMessage:
     """The model's message. Asked once more where the connection broke, or, with calls as text, no tools were taken."""
     protocol, loop = request.protocol, request.loop
     tools = _offered(request, rules)
     told = [*rules.closed_families.values(), describe_left(spent, request.limits, now=time.time())]
-    prompt = build_prompt(protocol, history, rules.turn, request.limits, advice=told if rules.turn else ())
+    prompt = build_prompt(
+        protocol,
+        state["messages"],
+        rules.turn,
+        request.limits,
+        summary=state.get("summary"),
+        schema_tokens=request.schema_tokens,
+        advice=told if rules.turn else (),
+    )
     try:
         message = await loop.bound_to(tools, protocol).ainvoke(prompt, config)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Opens a turn: clears what a killed turn left behind and picks the way to the documents."""
+"""Opens a turn: clears what a killed turn left behind, picks the way to the documents, brings earlier evidence back."""
 
 from __future__ import annotations
 
@@ -7,24 +7,55 @@ from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Command
+from langgraph.types import Command, Overwrite
 
-from graphrag_agent.graph.loop import Loop
+from graphrag_agent.errors import QuestionTooLongError
+from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent
-from graphrag_agent.graph.prompts.building import CANCELLED
+from graphrag_agent.graph.prompts.building import question_tokens, system_text
+from graphrag_agent.graph.prompts.digest import Summary, turns_to_sum_up
+from graphrag_agent.graph.prompts.history import CANCELLED
+from graphrag_agent.graph.prompts.window import room_in
+from graphrag_agent.graph.recall import recall_evidence
 from graphrag_agent.graph.state import TurnState, emptied
+from graphrag_agent.token_estimate import estimate_tokens
+
+RECALLED_SHARE = 0.25
+"""Of the room that the question leaves, what evidence of earlier turns may take."""
 
 
-def start_turn(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
+async def start_turn(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
     """An empty turn for the newest question; the question of a killed turn is marked as cancelled."""
-    protocol = loop.request().protocol  # a request that can't be served fails here, before anything is spent
+    request = loop.request()
+    protocol = request.protocol  # a request that can't be served fails here, before anything is spent
     messages = state.get("messages") or []
+    room = _room(request, messages)
     question = next((message for message in reversed(messages) if isinstance(message, HumanMessage)), None)
     now = time.time()
     started = Spent.begin((question and question.id) or "", now=now)
     cancelled = _cancelled(messages, Spent.of(state.get("budget"), now=now).question, started.question)
     update = {**({"messages": cancelled} if cancelled else {}), **emptied(state), "budget": started.at(now)}
-    return Command(update=update, goto="retrieve_once" if protocol == "one_shot" else "model")
+    limit = min(request.limits.max_recalled_tokens, int(room * RECALLED_SHARE)) if protocol != "none" else 0
+    recalled = await recall_evidence(request, messages, question_id=started.question, limit=limit)
+    if recalled:
+        update["turn"] = Overwrite([recalled]) if "turn" in update else [recalled]
+    goto = "retrieve_once" if protocol == "one_shot" else "model"
+    if turns_to_sum_up(messages, Summary.of(state.get("summary"), messages), request.limits):
+        goto = "summarize_history"
+    return Command(update=update, goto=goto)
+
+
+def _room(request: Request, messages: Sequence[BaseMessage]) -> int:
+    """Tokens that the newest question leaves of the model's window. Raises QuestionTooLongError."""
+    limits, size = request.limits, question_tokens(messages)
+    room = room_in(limits) - estimate_tokens(system_text(request.protocol)) - request.schema_tokens
+    if size > room:
+        raise QuestionTooLongError(
+            f"the question has about {size} tokens; {max(0, room)} fit into the model's window of "
+            f"{limits.max_prompt_tokens} with the instructions and room for an answer. Shorten it; if the model takes "
+            "more, raise GRAPHRAG_MAX_PROMPT_TOKENS (Budget.max_prompt_tokens)"
+        )
+    return room - size
 
 
 def _cancelled(messages: Sequence[BaseMessage], killed: str, current: str) -> list[BaseMessage]:

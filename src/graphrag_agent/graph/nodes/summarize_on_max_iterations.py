@@ -20,6 +20,7 @@ from graphrag_agent.context import Budget
 from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent, seconds_left
 from graphrag_agent.graph.prompts.building import build_prompt
+from graphrag_agent.graph.recall import without_recalled
 from graphrag_agent.graph.round import citing
 from graphrag_agent.graph.state import TurnState
 from graphrag_agent.models.text_tools.rescue import rescue_tool_calls
@@ -47,7 +48,7 @@ async def summarize_on_max_iterations(loop: Loop, state: TurnState, config: Runn
             logger.warning("the last call of the turn took too long")
     if message is None:
         ending, spent = ending or "model_error", replace(spent, reason=spent.reason or "the model gave no answer")
-        message = _extracted(spent.reason, read_evidence(state.get("turn") or []))
+        message = _extracted(spent.reason, read_evidence(without_recalled(state.get("turn") or [])))
     elif usage := message.usage_metadata:
         spent = spent.plus(input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"])
     return Command(update={"turn": [message], "ending": ending, "budget": spent.at(time.time())}, goto="commit_answer")
@@ -65,6 +66,7 @@ async def _last_call(request: Request, state: TurnState, ending: str, config: Ru
         state["messages"],
         _asked(state),
         request.limits,
+        summary=state.get("summary"),
         stop_because=ending or "the last answer was empty",
     )
     try:

@@ -18,7 +18,7 @@ from graphrag_agent.graph.policy.pairing import last_calls
 from graphrag_agent.graph.policy.result_budget import fit_results, tokens_shown
 from graphrag_agent.graph.running import run_call
 from graphrag_agent.graph.state import TurnState
-from graphrag_agent.tools.evidence_message import hits_of, read_evidence, rename_collisions
+from graphrag_agent.tools.evidence_message import read_evidence, rename_in
 
 
 class SingleCall(TypedDict):
@@ -39,8 +39,8 @@ async def tool_dispatch(loop: Loop, state: TurnState | SingleCall, config: Runna
         return Command(update={"turn": fit_results([alone], shown=0, limit=limit)}, goto=goto)
     turn, early = state["turn"], state.get("early") or {}
     results = await _run_all(request, _own_calls(request, turn), early, config, spent)
-    taken = {item.id: item.chunk_id for item in read_evidence(turn).values()}
-    fitted = fit_results(_without_collisions(results, taken), shown=tokens_shown(turn), limit=limit)
+    settled = rename_in(results, read_evidence(turn).values())
+    fitted = fit_results(settled, shown=tokens_shown(turn), limit=limit)
     return Command(update={"turn": fitted}, goto=goto)
 
 
@@ -67,15 +67,3 @@ async def _run_all(
     if request.context.parallel_tool_calls:
         return list(await asyncio.gather(*map(run, calls)))
     return [await run(call) for call in calls]
-
-
-def _without_collisions(results: list[ToolMessage], taken: dict[str, str]) -> list[ToolMessage]:
-    """The results with short ids that are unique in the turn."""
-    settled = []
-    for result in results:
-        if hits_of(result):
-            content, artifact = rename_collisions(result.text, result.artifact, taken)
-            result = result.model_copy(update={"content": content, "artifact": artifact})
-            taken |= {hit["id"]: hit["chunk_id"] for hit in hits_of(result)}
-        settled.append(result)
-    return settled

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from graphrag_agent.context import Budget
 from graphrag_agent.graph.loop import Protocol
 from graphrag_agent.graph.policy.pairing import pair_messages
+from graphrag_agent.graph.prompts.digest import Summary, earlier_turns, summary_tokens
+from graphrag_agent.graph.prompts.history import CANCELLED as CANCELLED
+from graphrag_agent.graph.prompts.history import as_dialogue, joined, split_history, tokens_of
 from graphrag_agent.graph.prompts.loading import render_prompt
+from graphrag_agent.graph.prompts.window import fit_turn, room_in
+from graphrag_agent.graph.recall import recalled_text, without_recalled
 from graphrag_agent.token_estimate import estimate_tokens
 from graphrag_agent.tools.evidence_message import evidence_text
-
-Content = str | list[str | dict[Any, Any]]
-
-CANCELLED = "cancelled"
-"""Key in a question's additional_kwargs: its turn was cut off before it had an answer."""
 
 ENDING_REASONS = {
     "max_rounds": "no more rounds are allowed in this turn",
@@ -33,45 +33,68 @@ def build_prompt(
     turn: Sequence[BaseMessage],
     limits: Budget,
     *,
+    summary: Mapping[str, Any] | None = None,
+    schema_tokens: int = 0,
     stop_because: str = "",
     advice: Sequence[str] = (),
 ) -> list[BaseMessage]:
     """System prompt, the thread's questions and answers, and the running turn, paired as providers demand.
 
+    All of it, with `schema_tokens` for the tools, stays within `limits.max_prompt_tokens` less room for the answer: the
+    newest question is whole, then come the turn's results, then as many whole turns as fit. `summary`: the channel.
     `stop_because`: the ending for which this is the last call, without tools. It is said in the system message: a
     message at the end would pass for the question. `advice`: what the model should know before this round; it is added
     to the last tool result, so that all before it stays the same from round to round and a provider's cache holds.
     """
-    if protocol in ("native", "text"):
-        system, shown = render_prompt("system"), turn
-    elif protocol == "one_shot":
-        system, shown = render_prompt("one_shot", evidence=evidence_text(turn) or "(nothing was found)"), ()
-    else:
-        system, shown = render_prompt("no_retrieval"), ()
+    own = without_recalled(turn)
+    system = system_text(protocol, turn, own)
     if stop_because:
         system += "\n\n" + render_prompt("summarize", reason=ENDING_REASONS.get(stop_because, stop_because))
-    recent = recent_turns(history, limits.max_history_tokens)
-    if len(recent) < len(history):
-        system += "\n\n" + render_prompt("earlier_left_out")
-    return [SystemMessage(system), *_with_advice(pair_messages([*_dialogue(recent), *shown]), advice)]
+    given = recalled_text(turn) if protocol in ("native", "text") else ""
+    fixed = schema_tokens + estimate_tokens(system) + estimate_tokens(given) + question_tokens(history)
+    shown, left = fit_turn(own if protocol in ("native", "text") else (), room_in(limits) - fixed)
+    recent, note = _history(history, summary, limits, left)
+    messages = pair_messages([*recent, *shown])
+    return [SystemMessage(system + note), *_with_advice(_with_evidence(messages, given), advice)]
 
 
-def recent_turns(history: Sequence[BaseMessage], limit: int) -> Sequence[BaseMessage]:
-    """The newest question, and before it as many whole turns as fit the tokens."""
-    starts = [at for at, message in enumerate(history) if isinstance(message, HumanMessage)]
-    if not starts:
-        return history
-    begin, left = starts[-1], limit
-    for start in reversed(starts[:-1]):
-        left -= sum(_tokens(message) for message in history[start:begin])
-        if left < 0:
-            break
-        begin = start
-    return history[begin:] if begin > starts[0] else history
+def system_text(protocol: Protocol, turn: Sequence[BaseMessage] = (), own: Sequence[BaseMessage] = ()) -> str:
+    """The system prompt of the protocol. `own`: the turn without earlier evidence, whose evidence comes first."""
+    if protocol in ("native", "text"):
+        return render_prompt("system")
+    if protocol == "none":
+        return render_prompt("no_retrieval")
+    return render_prompt("one_shot", evidence=evidence_text([*own, *turn]) or "(nothing was found)")
 
 
-def _tokens(message: BaseMessage) -> int:
-    return estimate_tokens(message.content if isinstance(message.content, str) else message.text)
+def question_tokens(history: Sequence[BaseMessage]) -> int:
+    """Estimated tokens of the newest question, which is never cut."""
+    return sum(map(tokens_of, split_history(history, -1).recent))
+
+
+def _history(
+    history: Sequence[BaseMessage], channel: Mapping[str, Any] | None, limits: Budget, left: int
+) -> tuple[list[BaseMessage], str]:
+    """The turns to show, with the older ones in short where that is wanted, and what to say of those left out."""
+    limit = min(limits.max_history_tokens, left)
+    recent, left_out = split_history(history, limit)
+    if not left_out:
+        return as_dialogue(recent), ""
+    earlier: list[BaseMessage] = []
+    if (most := min(summary_tokens(limits), limit)) > 0:
+        recent, left_out = split_history(history, limit - most)
+        earlier = earlier_turns(history, left_out, Summary.of(channel, history), most)
+    return [*earlier, *as_dialogue(recent)], "" if earlier else "\n\n" + render_prompt("earlier_left_out")
+
+
+def _with_evidence(messages: list[BaseMessage], given: str) -> list[BaseMessage]:
+    """The messages with earlier evidence behind the question: a message of its own would stand unpaired."""
+    asked = max((at for at, message in enumerate(messages) if isinstance(message, HumanMessage)), default=None)
+    if not given or asked is None:
+        return messages
+    question = messages[asked]
+    asking = question.model_copy(update={"content": joined(question.content, given)})
+    return [*messages[:asked], asking, *messages[asked + 1 :]]
 
 
 def _with_advice(messages: list[BaseMessage], advice: Sequence[str]) -> list[BaseMessage]:
@@ -79,24 +102,3 @@ def _with_advice(messages: list[BaseMessage], advice: Sequence[str]) -> list[Bas
         return messages
     told = f"{last.text}\n\n[{' '.join(advice)}]"
     return [*messages[:-1], last.model_copy(update={"content": told})]
-
-
-def _dialogue(history: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Questions and answers in turn: some chat templates refuse two human messages in a row."""
-    dialogue: list[BaseMessage] = []
-    for message in history:
-        previous = dialogue[-1] if dialogue else None
-        if isinstance(message, HumanMessage) and isinstance(previous, HumanMessage):
-            if previous.additional_kwargs.get("ending") == CANCELLED:
-                dialogue.append(AIMessage("(This question got no answer: its turn was cut off.)"))
-            else:
-                dialogue[-1] = message.model_copy(update={"content": _joined(previous.content, message.content)})
-                continue
-        dialogue.append(message)
-    return dialogue
-
-
-def _joined(first: Content, second: Content) -> Content:
-    if isinstance(first, str) and isinstance(second, str):
-        return f"{first}\n\n{second}"
-    return [*([first] if isinstance(first, str) else first), *([second] if isinstance(second, str) else second)]
