@@ -101,7 +101,8 @@ def _gist(answer: str) -> str:
     """The first sentence that cites something, else the first, without ids: they stand for nothing in a later turn."""
     text = answer[:READ_CHARACTERS]
     sentences = [sentence.text for sentence in split_sentences(text)] or [text]
-    cited = (shown for sentence in sentences if (shown := resolve_citations(sentence, {}).text) != sentence)
+    marked = (sentence for sentence in sentences if "[" in sentence)  # as every committed mark is written
+    cited = (shown for sentence in marked if (shown := resolve_citations(sentence, {}).text) != sentence)
     return next(cited, sentences[0])
 
 
