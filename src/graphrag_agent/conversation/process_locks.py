@@ -160,7 +160,7 @@ _advisory_guard = threading.Lock()
 
 def _sqlite_path(checkpointer: Any) -> Path | None:
     path = getattr(checkpointer, "_path", None)  # of our GroupedSqliteSaver, whose driver may not be installed
-    return Path(path).resolve() if isinstance(path, Path) else None
+    return path if isinstance(path, Path) else None
 
 
 def _number_of(thread: str) -> int:

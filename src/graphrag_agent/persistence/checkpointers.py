@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
@@ -66,6 +67,7 @@ def open_checkpointer_sync(kind: Kind, path: Path, *, url: str = "") -> Iterator
 @asynccontextmanager
 async def _sqlite(path: Path) -> AsyncIterator[BaseCheckpointSaver[Any]]:
     grouped = _with_extra("grouped_sqlite", "sqlite")
+    path = await asyncio.to_thread(path.resolve)  # one file has one name, by which its threads are locked
     async with grouped.aiosqlite.connect(path, iter_chunk_size=ROWS_AT_ONCE) as connection:
         saver = grouped.GroupedSqliteSaver(connection, path, serde=build_serializer())
         await saver.setup()
