@@ -14,7 +14,7 @@ from graphrag_agent import KnowledgeBase
 from graphrag_agent.retrieval.ingestion.parsing import find_files
 from graphrag_agent.retrieval.ingestion.pipeline import IngestReport
 
-DOCUMENTS = Path(__file__).parents[3] / "shared" / "data" / "documents"
+DOCUMENTS = (Path(__file__).parents[3] / "shared" / "data" / "documents").resolve()
 EXPECTED = ("csv_spectrum_expected", "pdf_expected")
 MANIFEST: dict[str, dict[str, Any]] = (
     {item["file"]: item for item in json.loads((DOCUMENTS / "MANIFEST.json").read_text(encoding="utf-8"))}

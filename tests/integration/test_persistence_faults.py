@@ -166,6 +166,7 @@ async def test_a_postgres_that_stays_away_fails_the_turn_plainly_and_the_next_on
         own_server.stop()
         with pytest.raises(CheckpointerError, match=r"PostgreSQL at 127\.0\.0\.1:\d+/postgres.*see whether it runs"):
             await world.ask("two?")
+        monkeypatch.setattr(pooled_postgres, "PATIENCE_SECONDS", 20.0)  # the pool tries again after a while
         own_server.start()
         await world.ask("three?")
         assert await questions(world) == ["one?", "three?"]

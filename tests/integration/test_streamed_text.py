@@ -33,7 +33,8 @@ def test_the_deltas_add_up_to_the_final_text(monkeypatch: pytest.MonkeyPatch, te
     )
     deltas, ready = deltas_and_answer(rag)
     assert "".join(delta.text for delta in deltas) == ready.text
-    assert "x9y8z" not in ready.text
+    if "][" not in answer:  # there a bracket may be the second half of a Markdown link, which is left alone
+        assert "x9y8z" not in ready.text
 
 
 @pytest.mark.parametrize("way", ["one_shot", "text", "last call"])

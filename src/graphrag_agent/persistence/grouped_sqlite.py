@@ -99,7 +99,7 @@ class _Writer:
             await asyncio.wait([self._writing])
         if self._connection is not None:
             await self._in_thread(self._connection.close)
-        self._thread.shutdown()
+        self._thread.shutdown(wait=False)  # nothing is left to do, and joining would block the loop
 
     async def _write_all(self) -> None:
         try:
