@@ -176,7 +176,7 @@ async def test_a_postgres_that_stays_away_fails_the_turn_plainly_and_the_next_on
             await world.ask("two?")
         own_server.start()
         async with asyncio.timeout(30):  # the pool looks for the server at longer and longer intervals
-            while not await _is_answered(world, "three?"):
+            while not await _is_answered(world, "three?"):  # noqa: ASYNC110  # nothing tells us
                 await asyncio.sleep(0.5)
         assert await questions(world) == ["one?", "three?"]
     assert "secret-word" not in caplog.text
