@@ -163,6 +163,16 @@ def test_a_turn_is_stopped_on_request_and_its_question_stays(start: Start, knowl
     assert told["running_turn"] == ""
 
 
+def test_the_first_turn_of_a_new_thread_is_found_while_it_runs(start: Start, knowledge: KnowledgeBase) -> None:
+    begun: list[str] = []
+    client = start(agent=slow_agent(knowledge, begun))
+    with client.stream("POST", "/api/turns", json={"question": "Wait.", "stream": True}) as reply:
+        first = events_of(next(line for line in reply.iter_lines() if line.startswith("data: ")))[0]
+        wait_for(lambda: begun)
+        assert client.get(f"/api/threads/{first['thread']}").json()["running_turn"] == first["turn"]
+        assert client.post(f"/api/threads/{first['thread']}/stop", json={}).json() == {"stopped": True}
+
+
 def test_edit_and_regenerate_branch_off(start: Start) -> None:
     client = start()
     answer = ask(client).json()

@@ -77,7 +77,10 @@ class Served:
 
     async def check_owner(self, thread: str, principal: Principal) -> None:
         """Raises Problem 404 unless the thread is there and the principal's."""
-        if not _ID.fullmatch(thread) or await thread_owner(self.saver, thread) != owner_of(principal):
+        owner = owner_of(principal)
+        if any(kept.owner == owner for kept in self._running_on(thread)):
+            return  # a thread's first turn may not have written anything yet
+        if not _ID.fullmatch(thread) or await thread_owner(self.saver, thread) != owner:
             raise unknown_thread(thread)
 
     def check_message(self, text: str) -> None:
@@ -130,8 +133,10 @@ class Served:
 
     def running_turn(self, thread: str) -> str:
         """The turn that is being streamed on the thread; empty where none is."""
-        running = (turn for turn, kept in self._turns.items() if kept.thread == thread and not kept.log.is_ended)
-        return next(running, "")
+        return next((kept.log.turn for kept in self._running_on(thread)), "")
+
+    def _running_on(self, thread: str) -> list[KeptTurn]:
+        return [kept for kept in self._turns.values() if kept.thread == thread and not kept.log.is_ended]
 
     async def _held(self, make: Callable[[], AsyncIterator[Event]], owner: str) -> AsyncGenerator[Event, None]:
         """The events, in a slot of the owner's, and kept for a while after the last one."""

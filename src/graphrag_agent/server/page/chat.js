@@ -6,7 +6,7 @@ import { renderMarkdown } from "./markdown.js";
 import { citeWith, numbered, sourceList } from "./sources.js";
 
 const at = (id) => document.getElementById(id);
-const state = { thread: "", running: null, next: "", retry: null, shown: [] };
+const state = { thread: "", running: null, next: "", shown: [] };
 
 // ---- messages
 
@@ -44,7 +44,7 @@ function showQuestion(message) {
     shown.foot.append(button(label("edit"), () => edit(message, shown)));
     if (message.ending === "cancelled") shown.foot.append(button(label("regenerate"), () => regenerate(message.id, shown.node)));
   }
-  state.shown.push({ role: "user", message });
+  state.shown.push({ ...message, role: "user" });
   return shown;
 }
 
@@ -58,7 +58,7 @@ function showAnswer(message, shown = bubble("assistant")) {
   const ending = message.outcome?.ending;
   if (ending && ending !== "answered") shown.foot.append(quiet(label(ending === "cancelled" ? "stopped" : "incomplete")));
   shown.foot.append(button(label("regenerate"), () => regenerate(message.id, questionBefore(shown.node))));
-  state.shown.push({ role: "assistant", message });
+  state.shown.push({ ...message, role: "assistant" });
 }
 
 function quiet(text) {
@@ -96,9 +96,10 @@ async function run(method, path, body, answer) {
     await follow(method, path, body, (event) => takeEvent(turn, event), turn.abort.signal);
     await listThreads();
   } catch (error) {
-    if (error.name !== "AbortError") showError(error);
-    if (!turn.text && !turn.isReady) turn.answer?.node.remove();
-    if (turn.refused && error instanceof Problem) turn.refused();
+    if (error.name === "AbortError") return;
+    showError(error);
+    if (turn.refused && turn.question) turn.refused();
+    else await redraw();
   } finally {
     if (state.running === turn) {
       state.running = null;
@@ -119,7 +120,7 @@ function takeEvent(turn, event) {
     turn.ready = event;
   } else if (event.type === "turn_ended") end(turn, event);
   else if (event.type === "client_tools") showError(new Problem("other", label("clientTools")));
-  else if (event.type === "error") showError(new Problem("other", event.message));
+  else if (event.type === "error") throw new Problem("other", event.message);
 }
 
 function begin(turn, event) {
@@ -194,7 +195,7 @@ function end(turn, event) {
   } else {
     turn.answer.node.remove();
     const last = [...at("messages").querySelectorAll(".user")].pop();
-    const asked = [...state.shown].reverse().find((item) => item.role === "user")?.message;
+    const asked = [...state.shown].reverse().find((item) => item.role === "user");
     last?.querySelector(".actions").prepend(quiet(label("stopped")));
     if (last && asked) last.querySelector(".actions").append(button(label("regenerate"), () => regenerate(asked.id, last)));
     status(label("stopped"), "done");
@@ -211,11 +212,9 @@ function ask(question) {
     at("question").value = at("question").value || question;
     at("welcome").hidden = at("messages").childElementCount > 0;
   };
-  const done = run("POST", "api/turns", body, null);
+  run("POST", "api/turns", body, null);
   state.running.question = shown;
-  state.running.refused = () => state.running?.question === shown && refused();
-  state.retry = () => ask(question);
-  return done;
+  state.running.refused = refused;
 }
 
 function messagePath(id, verb) {
@@ -225,7 +224,7 @@ function messagePath(id, verb) {
 function regenerate(id, question) {
   if (state.running) return;
   removeAfter(question);
-  const done = run("POST", messagePath(id, "regenerate"), { stream: true, context: { locale: currentLocale() } }, bubble("assistant"));
+  run("POST", messagePath(id, "regenerate"), { stream: true, context: { locale: currentLocale() } }, bubble("assistant"));
   state.running.hasQuestion = true;
 }
 
@@ -376,6 +375,14 @@ async function openThread(id) {
   }
 }
 
+async function redraw() {
+  const told = await call("GET", `api/threads/${encodeURIComponent(state.thread)}`).catch(() => null);
+  if (!told || told.id !== state.thread) return;
+  state.shown = [];
+  at("messages").replaceChildren();
+  draw(told.messages);
+}
+
 function draw(messages) {
   for (const message of messages) {
     if (message.role === "user") showQuestion(message);
@@ -399,7 +406,7 @@ function askForToken() {
 
 function relabel() {
   applyLabels();
-  const kept = state.shown.map((item) => item.message);
+  const kept = state.shown;
   if (!state.running) {
     state.shown = [];
     at("messages").replaceChildren();
