@@ -42,6 +42,11 @@ class Budget(BaseModel):
         default="extract",
         description="Turns too old to be shown: off: left out; extract: a line each; model: summed up by the model",
     )
+    citation_policy: Literal["ask_once", "record", "off"] = Field(
+        default="ask_once",
+        description="Answers from evidence that name none: ask_once: the model is asked once more; record: the outcome "
+        "says so; off: nothing",
+    )
     stall_limit: int = Field(
         default=2, ge=1, le=50, description="Rounds in a row that may search without finding anything new"
     )

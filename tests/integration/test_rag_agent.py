@@ -127,7 +127,7 @@ def test_bad_input_is_refused_with_its_value():
 
 def test_an_answer_shows_its_sources_in_a_notebook():
     shown = agent(search(), f"Ten days [{CITED}].").ask("How long?")._repr_markdown_()
-    assert shown == f"Ten days [{CITED}].\n\n- `[{CITED}]` Leave > Policy (leave.md)"
+    assert shown == "Ten days [1].\n\n1. Leave (leave.md), Policy"
 
 
 def test_context_may_be_an_object():

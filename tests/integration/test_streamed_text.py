@@ -33,7 +33,7 @@ def test_the_deltas_add_up_to_the_final_text(monkeypatch: pytest.MonkeyPatch, te
     )
     deltas, ready = deltas_and_answer(rag)
     assert "".join(delta.text for delta in deltas) == ready.text
-    if "][" not in answer:  # there a bracket may be the second half of a Markdown link, which is left alone
+    if "][" not in answer and "](" not in answer:  # there a bracket may be half of a link, which is left alone
         assert "x9y8z" not in ready.text
 
 

@@ -23,9 +23,11 @@ class Claim:
 
 @dataclass(slots=True)
 class _Stretch:
+    """In the text without marks."""
+
     start: int
     end: int
-    ids: dict[str, None]
+    marks: list[PlacedMarker]
     is_rest: bool = False
     """Whether it is what follows a mark in the same sentence."""
 
@@ -33,18 +35,16 @@ class _Stretch:
 def find_claims(cited: CitedText) -> list[Claim]:
     """The cited stretches, in order. A mark stands for the sentence it is in, or for the one before it on its line."""
     plain, places = _without_marks(cited.text, cited.markers)
-    stretches = [_Stretch(sentence.start, sentence.end, {}) for sentence in split_sentences(plain)]
+    stretches = [_Stretch(sentence.start, sentence.end, []) for sentence in split_sentences(plain)]
     for marker, at in zip(cited.markers, places, strict=True):
         _attach(stretches, marker, at, plain)
     claims = []
     for stretch in _without_rests(stretches):
-        if stretch.ids:
-            text = plain[stretch.start : stretch.end].strip()
+        if marks := stretch.marks:
             start, end = (_in_answer(at, cited.markers, places) for at in (stretch.start, stretch.end))
-            last = max(
-                (m.end for m in cited.markers if m.start <= end and set(m.ids) <= stretch.ids.keys()), default=end
-            )
-            claims.append(Claim(text, start, max(end, last), tuple(stretch.ids)))
+            ids = tuple(dict.fromkeys(id_ for marker in marks for id_ in marker.ids))
+            text = plain[stretch.start : stretch.end].strip()
+            claims.append(Claim(text, min(start, marks[0].start), max(end, marks[-1].end), ids))
     return claims
 
 
@@ -61,23 +61,27 @@ def _without_marks(text: str, markers: Sequence[PlacedMarker]) -> tuple[str, lis
 def _attach(stretches: list[_Stretch], marker: PlacedMarker, at: int, plain: str) -> None:
     own = next((stretch for stretch in stretches if stretch.start < at < stretch.end), None)
     before = next((stretch for stretch in reversed(stretches) if stretch.end <= at), None)
-    if own is not None and plain[at : own.end].strip(" .!?…。！？*_|\"'”’»)") and own.ids.keys().isdisjoint(marker.ids):
+    if (
+        own is not None
+        and plain[at : own.end].strip(" .!?…。！？*_|\"'”’»)")
+        and not any(set(mark.ids) & set(marker.ids) for mark in own.marks)
+    ):
         # more of the sentence follows: what stands up to here is this mark's
-        rest = _Stretch(at, own.end, {}, is_rest=True)
+        rest = _Stretch(at, own.end, [], is_rest=True)
         own.end = at
         stretches.insert(stretches.index(own) + 1, rest)
     chosen = own or before
     if chosen is None or (own is None and "\n\n" in plain[chosen.end : at]):
         chosen = next((stretch for stretch in stretches if stretch.start >= at), chosen)
     if chosen is not None:
-        chosen.ids.update(dict.fromkeys(marker.ids))
+        chosen.marks.append(marker)
 
 
 def _without_rests(stretches: Sequence[_Stretch]) -> list[_Stretch]:
     """A rest that no mark of its own follows belongs to the mark before it."""
     joined: list[_Stretch] = []
     for stretch in stretches:
-        if stretch.is_rest and not stretch.ids and joined:
+        if stretch.is_rest and not stretch.marks and joined:
             joined[-1].end = stretch.end
         else:
             joined.append(stretch)

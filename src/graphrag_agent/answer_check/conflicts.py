@@ -64,17 +64,13 @@ def _conflict(sentence: PassageSentence, mine: _Fact, other: PassageSentence) ->
     its = _only_fact(other)
     if its is None or its.kind != mine.kind or not mine.differs(its):
         return None
-    ours, theirs = (frozenset(find_terms(item.without_numbers)) for item in (sentence, other))
+    ours, theirs = (frozenset(find_terms(item.without_numbers)) - _PLAIN for item in (sentence, other))
     shared = ours & theirs
     if len(shared) < MIN_SHARED or len(ours ^ theirs) > MAX_OTHER * len(ours | theirs):
         return None
-    if ours - theirs and theirs - ours and not _is_rewording(ours - theirs, theirs - ours):
+    if ours - theirs and theirs - ours:
         return None  # each has a word in the other's place: another row, another year, another group
     return None if rivals_in(sentence.text, other.text) else its
-
-
-def _is_rewording(ours: frozenset[str], theirs: frozenset[str]) -> bool:
-    return ours | theirs <= _PLAIN
 
 
 _PLAIN = frozenset(

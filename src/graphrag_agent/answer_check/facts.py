@@ -160,7 +160,7 @@ def _substitutions(claim: Text, window: Text) -> Iterator[Doubt]:
                         join = "" if width == 2 else " "
                         said, instead = join.join(mine[at:end]), join.join(its[place:other_end])
                         if not has_exception(f"{said} {instead}"):
-                            yield Doubt(f"{said}: the source has {instead}", False)
+                            yield Doubt(f"{said}: the source has another word there", False)
                         return
         at = max(end, at + 1)
 

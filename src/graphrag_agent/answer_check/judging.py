@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphrag_agent.answer_check.facts import Doubt, doubts_about, left_out_exceptions
-from graphrag_agent.answer_check.passages import Passage, PassageSentence, Text, best_sentences
+from graphrag_agent.answer_check.passages import Passage, PassageSentence, Text, best_sentences, find_terms
 from graphrag_agent.citations import Support
 
-SUPPORTED_FROM, WEAK_FROM = 0.5, 0.25
+SUPPORTED_FROM, WEAK_FROM = 0.6, 0.25
 """Share of the claim's words that its source must have."""
 
 
@@ -56,7 +56,8 @@ def _share(claim: Text, sentences: Sequence[PassageSentence], passages: Sequence
     near = frozenset().union(
         *(sentence.term_set for sentence in sentences), *(item.above.term_set for item in passages)
     )
-    return len(claim.term_set & near) / len(claim.term_set)
+    words = frozenset(find_terms(claim.without_numbers)) or claim.term_set  # numbers are compared by their values
+    return len(words & near) / len(words)
 
 
 def _foreign_doubts(claim: Text, passages: Sequence[Passage]) -> list[Doubt]:

@@ -35,13 +35,13 @@ _SCALES = {"hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9
     "миллиардов": 10**9,
 }
 _ANY = "|".join(sorted({*_WORDS, *_SCALES, *_ONES}, key=len, reverse=True))
-_SPELLED = re.compile(rf"(?<![\w-])(?:{_ANY})(?:(?:[ -]|[ ]and[ ])(?:{_ANY}))*(?!\w)")
+_SPELLED = re.compile(rf"(?<![\w-])(?:{_ANY})(?:(?:[ -]|[ ]and[ ])(?:{_ANY})){{0,9}}(?!\w)")
 _WORD = re.compile(r"[a-zа-я]+")
 
 _HAN_DIGITS = {sign: at for at, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _HAN_SCALES = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "亿": 10**8}
 _HAN_NUMBER = re.compile(
-    r"(?<=百分之)[零〇一二三四五六七八九十百]+|[零〇一二三四五六七八九十百千万亿两]+(?=个|名|人|位|次|天|日|周|月|年|元|小时|分钟|秒|岁|条|项|倍|公|千克|克|米|台|份|种|家|所|吨|升)"
+    r"(?<=百分之)[零〇一二三四五六七八九十百]+|[零〇一二三四五六七八九十百千万亿两]{1,12}(?=个|名|人|位|次|天|日|周|月|年|元|小时|分钟|秒|岁|条|项|倍|公|千克|克|米|台|份|种|家|所|吨|升)"
 )
 
 
@@ -49,7 +49,7 @@ def find_number_words(text: str) -> Iterator[tuple[int, int, int]]:
     """Start, end and value of each number in words; a lone "one" is none, it is mostly a pronoun."""
     for match in _SPELLED.finditer(text):
         words = [word for word in _WORD.findall(match[0]) if word != "and"]
-        if any(word in _WORDS for word in words) or (len(words) > 1 and words[0] in _ONES):
+        if any(word in _WORDS for word in words) or (words[0] in _ONES and any(word in _SCALES for word in words)):
             yield match.start(), match.end(), _value(words)
     for match in _HAN_NUMBER.finditer(text):
         if (value := _han_value(match[0])) > 1:

@@ -14,7 +14,8 @@ from graphrag_agent.answer_check.units import CURRENCY_SIGNS, UNIT_BEHIND, UNITS
 Bound = Literal["", "max", "min"]
 
 _NUMBER = re.compile(
-    r"(?<![a-zа-я\d_.,])(?P<sign>-(?=\d))?(?P<digits>\d{1,3}(?:[ ,.'’]\d{3})+(?![\d])(?:[.,]\d+)?|\d+(?:[.,]\d+)?)"
+    r"(?<![a-zа-я\d_.,])(?P<sign>-(?=\d))?"
+    r"(?P<digits>\d{1,3}(?:[ ,.'’]\d{3}){1,4}(?!\d)(?:[.,]\d{1,9})?|\d{1,15}(?!\d)(?:[.,]\d{1,9})?)"
     r"(?:(?:st|nd|rd|th|-?го|-?й|-?я|-?е|-?х|-?ти|-?ми)(?![a-zа-я]))?"
     r"(?P<scale>[ ]?(?:thousand|million|billion|тысяч[аи]?|тыс\.?|миллион(?:а|ов)?|млн\.?|миллиард(?:а|ов)?|млрд\.?"
     r"|万|亿|千(?!克|米)|k)(?![a-zа-я]))?"

@@ -21,6 +21,8 @@ _LATIN = re.compile("[a-z]", re.IGNORECASE)
 _HYPHENS = re.compile("[\u2010-\u2015\u2212]")
 _ENGLISH_TEXT = "the of and to is are for that with be by on as or must may not at from have"
 _ENGLISH_SIGNS = frozenset(_ENGLISH_TEXT.split())
+MAX_FACTS = 300
+"""Numbers and dates of one text that are looked at."""
 MORE = 0.15
 """Share of a claim's words that a further sentence must add."""
 _CLAUSE_ENDS = re.compile(r"(?<!\d)[,，]|[,，](?!\d)|[;:；：、()（）。]| - ")
@@ -62,12 +64,12 @@ class Text:
     @cached_property
     def dates(self) -> list[Date]:
         """Its dates."""
-        return find_dates(self.text)
+        return find_dates(self.text)[:MAX_FACTS]
 
     @cached_property
     def quantities(self) -> list[Quantity]:
         """Its numbers, those in dates apart."""
-        return find_quantities(_masked(self.text, self.dates))
+        return find_quantities(_masked(self.text, self.dates))[:MAX_FACTS]
 
     @cached_property
     def without_numbers(self) -> str:

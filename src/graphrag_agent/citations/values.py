@@ -86,6 +86,12 @@ class Citation:
         told["quotes"] = [{"start": quote.start, "end": quote.end} for quote in self.quotes]
         return told
 
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, JSON-like; `Citation(**...)` reads it."""
+        told = asdict(self)
+        told["quotes"] = list(told["quotes"])
+        return told
+
     def with_text(self, text: str) -> Citation:
         """The same citation with its text, and the texts of its quotes."""
         quotes = tuple(

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from graphrag_agent.citations import Citation
+from graphrag_agent.citations.rendering import Language, as_footnotes, as_notes, as_plain
 from graphrag_agent.errors import ThreadError
 from graphrag_agent.events import (
     AnswerReady,
@@ -48,12 +49,17 @@ class Answer:
     question_id: str = ""
     """Id of the question in the thread: what `edit` and `regenerate` take. Empty for a resumed turn."""
 
+    def as_footnotes(self, *, language: Language = "en") -> str:
+        """Markdown with a footnote for each document: title, pages, headings and the words that were cited."""
+        return as_footnotes(self.text, self.citations, language=language)
+
+    def as_plain(self, *, language: Language = "en") -> str:
+        """Plain text with numbers for ids, and a numbered list of the documents."""
+        return as_plain(self.text, self.citations, language=language)
+
     def _repr_markdown_(self) -> str:
-        """How a notebook shows it: the text, then the sources."""
-        sources = [
-            f"- `[{c.id}]` {c.title}{f' > {c.heading}' if c.heading else ''} ({c.source})" for c in self.citations
-        ]
-        return "\n".join([self.text, "", *sources])
+        """How a notebook shows it: the text with numbers, then the sources."""
+        return as_notes(self.text, self.citations)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-like form, as the CLI prints it."""

@@ -1,46 +1,57 @@
-"""Resolves the answer's citations, writes it to the thread and empties the turn."""
+"""Resolves and checks the answer's citations, writes it to the thread and empties the turn."""
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Mapping
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
 from langgraph.types import Command
 
-from graphrag_agent.citations import CitedText, resolve_citations
+from graphrag_agent.answer_check.checking import AnswerCheck, check_answer
+from graphrag_agent.citations import CitedText, Evidence, resolve_citations
+from graphrag_agent.citations.annotations import annotated
 from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent
 from graphrag_agent.graph.policy.progress import queries_without_hits
-from graphrag_agent.graph.recall import stale_warnings
+from graphrag_agent.graph.recall import stale_warnings, without_recalled
 from graphrag_agent.graph.state import TurnState, emptied
 from graphrag_agent.tools.evidence_message import read_evidence
+
+logger = logging.getLogger(__name__)
 
 
 def commit_answer(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
     """The only node that writes an answer to `messages`. The answer keeps the id it was streamed under."""
-    answer = state["turn"][-1]
-    cited = resolve_citations(answer.text, read_evidence(state["turn"]))
-    outcome = _outcome(loop.request(), state, cited)
+    answer, evidence = state["turn"][-1], read_evidence(state["turn"])
+    cited = resolve_citations(answer.text, evidence)
+    check = _checked(cited, evidence)
+    outcome = _outcome(loop.request(), state, cited, check)
     # texts of citations go out on the stream and stay out of the thread (DESIGN 8)
     get_stream_writer()(
         {
             "event": "answer",
             "text": cited.text,
             "message_id": answer.id,
-            "citations": [{**citation.place, "text": citation.text} for citation in cited.citations],
+            "citations": [citation.as_dict() for citation in check.citations],
             "outcome": outcome,
         }
     )
     metadata = {
         **answer.response_metadata,
         "outcome": outcome,
-        "citations": [citation.place for citation in cited.citations],
+        "citations": [citation.place for citation in check.citations],
     }
+    spans = [(sentence.start, sentence.end, sentence.ids) for sentence in check.sentences]
     # text only: what the model thought, or quoted into blocks of its own, is not part of the thread
     committed = AIMessage(
-        cited.text, id=answer.id, response_metadata=metadata, usage_metadata=getattr(answer, "usage_metadata", None)
+        annotated(cited.text, check.citations, spans),
+        id=answer.id,
+        response_metadata=metadata,
+        usage_metadata=getattr(answer, "usage_metadata", None),
     )
     return Command(
         update={
@@ -52,9 +63,22 @@ def commit_answer(loop: Loop, state: TurnState, config: RunnableConfig) -> Comma
     )
 
 
-def _outcome(request: Request, state: TurnState, cited: CitedText) -> dict[str, object]:
+def _checked(cited: CitedText, evidence: Mapping[str, Evidence]) -> AnswerCheck:
+    try:
+        return check_answer(cited, evidence)
+    except Exception:  # an answer without its check is worth more than none
+        logger.exception("the check of the answer's citations failed")
+        return AnswerCheck(cited.citations, ())
+
+
+def _outcome(request: Request, state: TurnState, cited: CitedText, check: AnswerCheck) -> dict[str, object]:
     spent = Spent.of(state.get("budget"), now=time.time())
-    return {
+    is_uncited = (
+        bool(read_evidence(without_recalled(state["turn"])))
+        and not cited.citations
+        and request.limits.citation_policy != "off"
+    )
+    outcome: dict[str, object] = {
         "ending": state.get("ending") or "answered",
         "reason": spent.reason,
         "rounds": spent.rounds,
@@ -65,6 +89,9 @@ def _outcome(request: Request, state: TurnState, cited: CitedText) -> dict[str, 
         "gaps": queries_without_hits(state["turn"], request.tools),
         "warnings": [
             *(f"unknown citation {id_!r} was removed" for id_ in cited.unknown),
+            *(["uncited: the answer names no source, though evidence was found"] if is_uncited else []),
+            *check.conflicts,
             *stale_warnings(state["turn"]),
         ],
     }
+    return {**outcome, "check": told} if (told := check.told) else outcome

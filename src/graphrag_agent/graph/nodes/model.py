@@ -14,6 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
+from graphrag_agent.graph.cited_answer import ask_for_citations
 from graphrag_agent.graph.eager import EagerStart
 from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent, describe_left, seconds_left
@@ -56,6 +57,7 @@ async def model(loop: Loop, state: TurnState, config: RunnableConfig) -> Command
         if isinstance(error, TimeoutError) and clock.expired():  # not the provider's own
             return Command(update={"ending": "max_seconds"}, goto=STOP)
         return _failed(error, spent)
+    message, spent = await ask_for_citations(request, state, message, spent, config)
     return _next(message, spent, rules, eager)
 
 
