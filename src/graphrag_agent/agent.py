@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from graphrag_agent.assembly import RagGraph, budget_from, build_rag_graph, build_registry
 from graphrag_agent.context import AgentContext, Budget
 from graphrag_agent.conversation.answer import Answer, Collected
+from graphrag_agent.conversation.cited_places import LocatedCitation, Readable, locate_citations
 from graphrag_agent.conversation.starts import Ask, Edit, Regenerate, Resume, Start
 from graphrag_agent.conversation.thread_history import Branch
 from graphrag_agent.conversation.turns import Durability, TurnRules, Turns
@@ -24,6 +25,7 @@ from graphrag_agent.errors import GraphragError, SettingsError, ThreadError
 from graphrag_agent.events import ErrorRaised, Event
 from graphrag_agent.identity import Principal, acting_as, acting_principal, owner_of
 from graphrag_agent.persistence.kept_snapshots import build_serializer
+from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.settings import Settings, load_settings
 from graphrag_agent.streaming.own_task import in_own_task
 from graphrag_agent.sync_edge import iterator_twin, sync_twin
@@ -67,6 +69,7 @@ class RagAgent:
         )
         rules = TurnRules(durability, settings.when_busy, tuple(registry), settings.prune)
         self._turns = Turns(self.graph, checkpointer, rules)
+        self._knowledge = knowledge if isinstance(knowledge, Readable) else None
 
     async def aask(
         self,
@@ -185,6 +188,21 @@ class RagAgent:
             await self._turns.history.check_branch(thread, branch)
         return await self._turns.history.messages(thread, branch)
 
+    async def acitations(
+        self, message_id: str, *, thread: str, branch: str | None = None, principal: Principal | None = None
+    ) -> list[LocatedCitation]:
+        """What an answer of the thread cites, as it reads today for the principal; stale where it is no longer that.
+
+        Raises ThreadError for a message that the thread, or its branch, doesn't have.
+        """
+        messages = await self.ahistory(thread, branch=branch, principal=principal)
+        message = next((message for message in messages if message.id == message_id), None)
+        if message is None:
+            raise ThreadError(
+                f"message_id={message_id!r} is not in thread {thread!r}; the ids are those of history({thread!r})"
+            )
+        return await locate_citations(message, self._knowledge, Scope.of(principal or acting_principal()))
+
     async def abranches(self, thread: str, *, principal: Principal | None = None) -> list[Branch]:
         """What came of edits and other new starts in the thread, newest first; `ask(..., branch=head)` goes on."""
         return await self._turns.history.branches(thread) if await self._is_own(thread, principal) else []
@@ -199,6 +217,7 @@ class RagAgent:
     stream_resume = iterator_twin(astream_resume)
     stop = sync_twin(astop)
     history = sync_twin(ahistory)
+    citations = sync_twin(acitations)
     branches = sync_twin(abranches)
 
     async def _is_own(self, thread: str, principal: Principal | None) -> bool:

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("langchain.agents", reason="the comparison needs langchain")
 pytest.importorskip("langgraph.checkpoint.sqlite.aio", reason="the comparison needs the SQLite checkpointer")
 
-from benchmarks import retrieval
+from benchmarks import citation_check, retrieval
 from benchmarks.agent_loop import report
 from benchmarks.agent_loop.scenarios import SCENARIOS
 from benchmarks.agent_loop.script import ROUNDS, Reply, answer, found, reply_to
@@ -107,3 +107,26 @@ def test_retrieval_is_measured_on_a_folder_of_queries(tmp_path: Path, capsys: py
     measured = json.loads(capsys.readouterr().out)
     assert (measured["documents"], measured["queries"], list(measured["legs"])) == (2, 1, ["bm25"])
     assert measured["legs"]["bm25"]["ndcg@10"] == 1.0
+
+
+def test_the_check_of_citations_is_measured_on_both_languages(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    sets = {
+        "xquad/en": (
+            "The Panthers gave up 308 points in 2015 and were led by Kawann Short in the end.",
+            "Who led them?",
+        ),
+        "cmrc2018_zh_trial": ("该乐队于2005年在北京成立，成员有三名，是张伟和他的朋友。", "乐队在哪里成立？"),
+    }
+    for name, (text, question) in sets.items():
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "corpus.jsonl").write_text(json.dumps({"doc_id": "d", "title": "t", "text": text}))
+        asked = {"question": question, "answers": ["北京" if "zh" in name else "Short"], "gold_doc_ids": ["d"]}
+        (tmp_path / name / "queries.jsonl").write_text(json.dumps(asked))
+    assert citation_check.main([str(tmp_path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert list(told) == ["en", "zh"]
+    assert told["en"]["kinds"]["true: as it stands"] == {"supported": 1}
+    assert told["en"]["kinds"]["false: number"] == {"unsupported": 1}
+    assert told["zh"]["claims"] == 4
+    assert citation_check.main([str(tmp_path), "--show", "answer"]) == 0
+    assert "false: number" in capsys.readouterr().out

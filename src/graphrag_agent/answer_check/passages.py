@@ -21,6 +21,8 @@ _LATIN = re.compile("[a-z]", re.IGNORECASE)
 _HYPHENS = re.compile("[\u2010-\u2015\u2212]")
 _ENGLISH_TEXT = "the of and to is are for that with be by on as or must may not at from have"
 _ENGLISH_SIGNS = frozenset(_ENGLISH_TEXT.split())
+SCRIPT_CHARACTERS = 500
+"""Of a text that tell which writing it is in."""
 MAX_FACTS = 300
 """Numbers and dates of one text that are looked at."""
 MORE = 0.15
@@ -79,7 +81,8 @@ class Text:
     @cached_property
     def script(self) -> str:
         """Which writing it mostly is: han, cyrillic or latin; latin is English or another language."""
-        han, cyrillic, latin = (len(form.findall(self.text)) for form in (_HAN, _CYRILLIC, _LATIN))
+        begin = self.text[:SCRIPT_CHARACTERS]
+        han, cyrillic, latin = (len(form.findall(begin)) for form in (_HAN, _CYRILLIC, _LATIN))
         if han * 2 >= max(cyrillic, latin) and han:
             return "han"
         if cyrillic > latin:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from graphrag_agent.agent import RagAgent
 from graphrag_agent.assembly import LazyKnowledge, open_knowledge_base
+from graphrag_agent.conversation.cited_places import Readable
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.persistence.checkpointers import checkpointer_from
 from graphrag_agent.retrieval.stores.opening import has_folder
@@ -25,7 +26,7 @@ from graphrag_agent.server.guard import HEADERS, Guard
 from graphrag_agent.server.limits import Limits
 from graphrag_agent.server.page_routes import PageRoutes
 from graphrag_agent.server.problems import problem_of
-from graphrag_agent.server.served import Readable, Served
+from graphrag_agent.server.served import Served
 from graphrag_agent.server.thread_routes import ThreadRoutes
 from graphrag_agent.server.tokens import Authenticate
 from graphrag_agent.server.turn_routes import TurnRoutes

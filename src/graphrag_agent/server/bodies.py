@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphrag_agent.citations.values import Citation, digest_of
 from graphrag_agent.context import AgentContext
 from graphrag_agent.conversation.answer import Answer
-from graphrag_agent.errors import GraphragError
+from graphrag_agent.conversation.cited_places import Readable, locate_citations
 from graphrag_agent.identity import Principal
 from graphrag_agent.persistence.threads import ThreadPage
 from graphrag_agent.retrieval.scope import Scope
-from graphrag_agent.server.served import Readable, safe_outcome
+from graphrag_agent.server.served import safe_outcome
 
 _Name = Field(default=None, min_length=1, max_length=128)
 
@@ -95,20 +93,7 @@ async def messages_body(
         else:
             kept = message.response_metadata
             item["outcome"] = safe_outcome(kept.get("outcome") or {})
-            item["citations"] = [await _cited(place, knowledge, principal) for place in kept.get("citations") or ()]
+            located = await locate_citations(message, knowledge, Scope.of(principal))
+            item["citations"] = [place.as_dict() for place in located]
         told.append(item)
     return told
-
-
-async def _cited(place: Mapping[str, Any], knowledge: Readable | None, principal: Principal) -> dict[str, Any]:
-    """The citation; `stale` where its text has changed, is gone, or may no longer be read."""
-    citation = Citation(**place)
-    text = ""
-    if knowledge is not None:
-        try:
-            scope = Scope.of(principal)
-            text = await knowledge.aread(citation.document_id, start=citation.start, end=citation.end, scope=scope)
-        except GraphragError:
-            text = ""
-    is_stale = knowledge is not None and (not text or (bool(citation.digest) and digest_of(text) != citation.digest))
-    return {**asdict(citation if is_stale else citation.with_text(text)), "stale": is_stale}

@@ -7,31 +7,22 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
 from graphrag_agent.adapters.turn_log import TurnLog
 from graphrag_agent.agent import RagAgent
+from graphrag_agent.conversation.cited_places import Readable
 from graphrag_agent.events import ErrorRaised, Event, TurnEnded, TurnStarted
 from graphrag_agent.identity import Principal, owner_of
 from graphrag_agent.persistence.threads import thread_owner
-from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.server.limits import Limits, TurnSlots
 from graphrag_agent.server.problems import Problem, problem_of, unknown_thread, without_secrets
 
 T = TypeVar("T")
 MAX_LOGS = 1_000
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
-
-
-class Readable(Protocol):
-    """A knowledge base whose documents can be read."""
-
-    async def aread(
-        self, document_id: str, *, start: int = 0, end: int | None = None, scope: Scope | None = None
-    ) -> str:
-        """The document's text from `start` to `end`."""
 
 
 @dataclass(frozen=True, slots=True)
