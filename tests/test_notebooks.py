@@ -18,7 +18,7 @@ SECONDS = 60
 SHOWN = {
     "01_first_answer.ipynb": (
         "IngestReport(documents=11, chunks=80, unchanged=0, failed=(), ",
-        "press the side button for ten seconds. [n5xb6]",
+        "press the side button for ten seconds. [1]",
         "examples/weir-g4-product-notes.md, characters 939 to 1668, the cited text: True",
         "knowledge_search {'query': 'What does E-1042 mean'}: 5 found",
         "'ending': 'answered'",

@@ -10,7 +10,7 @@ import contextvars
 import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -19,6 +19,8 @@ S = TypeVar("S")
 P = ParamSpec("P")
 
 _THREAD_NAME = "graphrag-agent-loop"
+_WAKE_SECONDS = 0.25
+"""A signal that comes just before a thread begins to wait doesn't end the wait: Ctrl-C is looked for so often."""
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 
@@ -32,6 +34,8 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     done: Future[T] = Future()
     cancel = _start(coroutine, lambda task: _settle(done, task))
     try:
+        while not done.done():
+            wait([done], timeout=_WAKE_SECONDS)
         return done.result()
     except BaseException:
         if not done.done():
@@ -97,7 +101,10 @@ def iterate_sync(items: AsyncIterator[T]) -> Iterator[T]:
     cancel = _start(draining, lambda task: pending.put((False, _error_of(task))))
     try:
         while True:
-            is_item, value = pending.get()
+            try:
+                is_item, value = pending.get(timeout=_WAKE_SECONDS)
+            except queue.Empty:
+                continue
             if is_item:
                 yield value
             elif value is None:

@@ -104,7 +104,9 @@ def test_a_thread_runs_and_keeps_question_and_answer_only(server: tuple[str, Pat
     assert {"messages", "custom", "updates", "values"} <= set(kinds)
     assert nodes == {"start_turn", "model", "dedupe_guard", "tool_dispatch", "commit_answer"}
     assert [message["type"] for message in values["messages"]] == ["human", "ai"]
-    assert "Sick leave lasts ten days a year. [" in values["messages"][1]["content"]
+    (block,) = values["messages"][1]["content"]
+    assert block["text"].startswith("Sick leave lasts ten days a year. [")
+    assert [note["type"] for note in block["annotations"]] == ["citation"]
     assert values["turn"] == []
     assert values["outcome"]["ending"] == "answered"
     assert "max_tool_calls" in options

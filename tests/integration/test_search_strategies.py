@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_agent import AgentContext, KnowledgeBase, RagAgent
+from graphrag_agent import AgentContext, Budget, KnowledgeBase, RagAgent
 from graphrag_agent.assembly import open_knowledge_base
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.settings import load_settings
 from graphrag_agent.testing import ScriptedChatModel, call
+
+ONE_ANSWER = Budget(citation_policy="record")
+"""The script's answers cite nothing, and are not to be asked for again."""
 
 
 class Recording:
@@ -49,7 +52,7 @@ def test_the_agents_model_writes_the_queries_of_a_request_that_asks_for_them(
 ) -> None:
     steps = call("knowledge_search", query="vacation"), "annual leave days", "25 days."
     with ScriptedChatModel(*steps) as model:
-        answer = RagAgent(model=model, knowledge=knowledge).ask(
+        answer = RagAgent(model=model, knowledge=knowledge, budget=ONE_ANSWER).ask(
             "How long is my vacation?", context=AgentContext(strategy="multi_query", rerank=False)
         )
     assert [request.messages[-1].text for request in model.requests][1] == "<query>\nvacation\n</query>"
@@ -60,7 +63,7 @@ def test_the_agents_model_writes_the_queries_of_a_request_that_asks_for_them(
 
 def test_without_a_choice_the_search_is_direct_and_reranked(knowledge: KnowledgeBase, reranker: Recording) -> None:
     with ScriptedChatModel(call("knowledge_search", query="annual leave"), "25 days.") as model:
-        RagAgent(model=model, knowledge=knowledge).ask("q", context=AgentContext(rerank=True))
+        RagAgent(model=model, knowledge=knowledge, budget=ONE_ANSWER).ask("q", context=AgentContext(rerank=True))
     assert reranker.queries == ["annual leave"]
 
 
