@@ -19,7 +19,7 @@ MODULES = {
 }
 
 LAYERS = (
-    {"documents", "errors", "identity", "sync_edge", "token_estimate", "prompt_files"},
+    {"documents", "errors", "identity", "sync_edge", "token_estimate", "prompt_files", "turn_limits"},
     {"citations"},
     {"settings", "events", "context"},
     {"retrieval", "models", "persistence", "testing"},
@@ -27,7 +27,7 @@ LAYERS = (
     {"graph", "streaming"},
     {"assembly", "evaluation", "conversation", "adapters"},
     {"agent", "terminal"},
-    {"cli_threads"},
+    {"cli_threads", "cli_output"},
     {"server"},
     {"cli"},
 )

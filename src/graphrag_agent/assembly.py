@@ -33,6 +33,7 @@ from graphrag_agent.settings import Settings
 from graphrag_agent.tools.knowledge_search import Searchable, build_knowledge_search
 from graphrag_agent.tools.registry import ToolRegistry
 from graphrag_agent.tools.spec import ToolSpec
+from graphrag_agent.turn_limits import TurnLimits
 
 RagGraph = CompiledStateGraph[TurnState, AgentContext, TurnInput, TurnOutput]
 ToolLike = ToolSpec | BaseTool | Callable[..., Any]
@@ -86,7 +87,7 @@ def build_query_writer(model: BaseChatModel | str) -> QueryWriter | None:
 
 def budget_from(settings: Settings) -> Budget:
     """The budget that the settings give every turn."""
-    return Budget(**{name: getattr(settings, name) for name in Budget.model_fields if hasattr(settings, name)})
+    return Budget(**{name: getattr(settings, name) for name in TurnLimits.model_fields})
 
 
 def open_knowledge_base(settings: Settings, *, reembed: bool = False) -> KnowledgeBase:

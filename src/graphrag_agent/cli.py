@@ -7,9 +7,6 @@ done; their names and reasons are on stderr and in the JSON.
 from __future__ import annotations
 
 import asyncio
-import json
-import re
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,19 +14,24 @@ from typing import Annotated, Any
 import typer
 from dotenv import load_dotenv
 from rich.markup import escape
-from rich.table import Table
 
 from graphrag_agent import cli_threads, server
 from graphrag_agent.agent import RagAgent
+from graphrag_agent.cli_output import (
+    hit_fields,
+    leg_fields,
+    print_answer,
+    print_hits,
+    print_problems,
+    print_report,
+    print_search_trace,
+)
 from graphrag_agent.conversation.answer import Answer
-from graphrag_agent.documents import Hit
 from graphrag_agent.errors import KnowledgeBaseError
 from graphrag_agent.identity import DEFAULT_TENANT, Principal, acting_as
 from graphrag_agent.persistence.checkpointers import open_checkpointer
-from graphrag_agent.retrieval.ingestion.pipeline import FailedFile, IngestReport
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
 from graphrag_agent.retrieval.scope import Scope
-from graphrag_agent.retrieval.search.result import SearchResult
 from graphrag_agent.retrieval.stores.opening import has_folder
 from graphrag_agent.settings import Settings
 from graphrag_agent.terminal import (
@@ -44,19 +46,13 @@ from graphrag_agent.terminal import (
     one_line_errors,
     opened,
     out,
+    plain,
     print_json,
     progress_bar,
 )
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Ask your documents; answers cite their sources.")
 app.add_typer(cli_threads.app, name="threads")
-
-SNIPPET_CHARACTERS = 240
-"""About three lines of a terminal."""
-SHOWN_DROPPED = 20
-"""A terminal's worth; with --json all are there."""
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Escape sequences, line breaks, changes of direction, halves of characters."""
 
 
 @app.command()
@@ -75,7 +71,7 @@ def ingest(
             report = knowledge.ingest(
                 paths, collection=collection, tenant=tenant, groups=group or (), progress=progress
             )
-        _print_report(report, as_json=as_json)
+        print_report(report, as_json=as_json)
         if not report.documents and not report.unchanged:
             reason = "every file failed" if report.failed else f"no supported files in {', '.join(map(repr, paths))}"
             raise KnowledgeBaseError(f"nothing was ingested: {reason}")
@@ -104,9 +100,9 @@ def update(
         else:
             removed = f", {report.removed} removed" if remove_missing else ""
             out.print(f"{report.updated} updated, {report.unchanged} unchanged{removed}")
-        _print_problems(report.failed, report.pending, report.embedding_problem)
+        print_problems(report.failed, report.pending, report.embedding_problem)
         for source in report.missing:
-            err.print(f"no file: {escape(_plain(source))}", soft_wrap=True)
+            err.print(f"no file: {escape(plain(source))}", soft_wrap=True)
 
 
 @app.command()
@@ -125,7 +121,7 @@ def documents(
             print_json([{name: value for name, value in asdict(item).items() if name != "text"} for item in found])
         for item in () if as_json else found:
             told = f"{item.id}  {item.source}  ({item.collection}, {item.chunk_count} chunks)"
-            out.print(escape(_plain(told)))
+            out.print(escape(plain(told)))
 
 
 @app.command()
@@ -196,13 +192,17 @@ def search(
         with opened(chosen_settings(kb), must_exist=True) as knowledge, acting_as(chosen_principal(tenant, group)):
             result = knowledge.search(query, top_k=top_k)
         if as_json:
-            found: dict[str, Any] = {"query": query, "hits": [_hit(hit) for hit in result.hits], "note": result.note}
-            traced = {"legs": [_legs(hit) for hit in result.hits], "trace": result.trace}
+            found: dict[str, Any] = {
+                "query": query,
+                "hits": [hit_fields(hit) for hit in result.hits],
+                "note": result.note,
+            }
+            traced = {"legs": [leg_fields(hit) for hit in result.hits], "trace": result.trace}
             print_json({**found, **(traced if trace else {})})
         else:
-            _print_hits(result)
+            print_hits(result)
             if trace:
-                _print_search_trace(result)
+                print_search_trace(result)
 
 
 @app.command()
@@ -225,7 +225,7 @@ def ask(
         if as_json:
             print_json(answer.as_dict())
         else:
-            _print_answer(answer, with_trace=trace)
+            print_answer(answer, with_trace=trace)
 
 
 @app.command()
@@ -266,106 +266,3 @@ async def _ask(
 def _own_folder(settings: Settings) -> Path:
     """Where threads are kept: beside the knowledge base, or here where that is on a server."""
     return Path(settings.kb if has_folder(settings.kb) else ".graphrag")
-
-
-def _hit(hit: Hit) -> dict[str, Any]:
-    chunk = hit.chunk
-    return {
-        "id": hit.id,
-        "document_id": chunk.document_id,
-        "title": chunk.title,
-        "source": chunk.source,
-        "page": chunk.page,
-        "heading": chunk.heading,
-        "score": hit.score,
-        "text": chunk.text,
-        "start": chunk.start,
-        "end": chunk.end,
-    }
-
-
-def _legs(hit: Hit) -> dict[str, Any]:
-    return {leg: {"rank": at.rank, "score": at.score} for leg, at in hit.legs.items()}
-
-
-def _print_report(report: IngestReport, *, as_json: bool) -> None:
-    failed = [{"path": path, "error": error} for path, error in report.failed]
-    if as_json:
-        counts = {"documents": report.documents, "chunks": report.chunks, "unchanged": report.unchanged}
-        speed = {"seconds": round(report.seconds, 3), "chunks_per_second": round(report.chunks_per_second)}
-        print_json({**counts, **speed, "failed": failed, "pending": report.pending})
-    else:
-        pace = f" ({report.chunks_per_second:.0f} chunks a second)" if report.chunks else ""
-        out.print(f"{report.documents} documents, {report.chunks} chunks{pace}; {report.unchanged} unchanged")
-    _print_problems(report.failed, report.pending, report.embedding_problem)
-
-
-def _print_problems(failed: Sequence[FailedFile], pending: int, problem: str | None) -> None:
-    for path, error in failed:
-        err.print(f"failed: {escape(path)}: {escape(error.removeprefix(f'{path}: '))}", soft_wrap=True)
-    if problem:
-        told = f"{pending} chunks are found by words only so far: {problem}; try graphrag-agent reembed"
-        err.print(escape(_plain(told)), soft_wrap=True)
-
-
-def _print_hits(result: SearchResult) -> None:
-    for hit in result.hits:
-        chunk = hit.chunk
-        out.print(f"[bold]\\[{hit.id}][/bold] {hit.score:.3f} {escape(_place(chunk.title, chunk.heading))}")
-        out.print(f"  {escape(_source(chunk.source, chunk.page))}", style="dim")
-        out.print(f"  {escape(_shortened(chunk.text))}")
-    if result.note:
-        out.print(f"Note: {escape(_plain(result.note))}")
-
-
-def _print_search_trace(result: SearchResult) -> None:
-    legs = list(dict.fromkeys(leg for hit in result.hits for leg in hit.legs))
-    table = Table("id", "score", *legs, "source", title="\nHow the hits were found", title_justify="left")
-    for hit in result.hits:
-        places = [f"{at.rank} ({at.score:.3g})" if (at := hit.legs.get(leg)) else "-" for leg in legs]
-        table.add_row(hit.id, f"{hit.score:.3f}", *places, escape(_source(hit.chunk.source, hit.chunk.page)))
-    if result.hits:
-        out.print(table, soft_wrap=False)
-    for line in SearchResult(result.query, (), trace=result.trace).summary():
-        out.print(escape(_plain(line)))
-    for item in result.trace.get("dropped", ())[:SHOWN_DROPPED]:
-        because = f"{item['why']} of {item['duplicate_of']}" if "duplicate_of" in item else item["why"]
-        told = f"{item['rank']}. {item['source']} ({item['score']:.3f}): {because}"
-        out.print(f"  {escape(_plain(told))}", style="dim")
-
-
-def _print_answer(answer: Answer, *, with_trace: bool) -> None:
-    out.print(escape(answer.text))
-    if answer.citations:
-        out.print("\nSources", style="bold")
-    for citation in answer.citations:
-        place = _place(citation.title, citation.heading)
-        out.print(
-            f"  [bold]\\[{citation.id}][/bold] {escape(place)} ({escape(_source(citation.source, citation.page))})"
-        )
-    if with_trace:
-        out.print("\nSearches", style="bold")
-        for call in answer.trace:
-            asked = call.arguments.get("query") or json.dumps(dict(call.arguments), ensure_ascii=False)
-            found = "failed" if call.is_error else f"{call.found} found"
-            out.print(f"  {call.tool}: {escape(str(asked))} ({found}, {call.seconds * 1000:.0f} ms)")
-        outcome = answer.outcome
-        out.print(f"  {outcome['ending']} after {outcome['rounds']} rounds in {outcome['seconds']:.2f} s")
-
-
-def _place(title: str, heading: str) -> str:
-    return _plain(title if not heading or heading == title else f"{title} > {heading.removeprefix(f'{title} > ')}")
-
-
-def _source(source: str, page: int | None) -> str:
-    return _plain(f"{source}, page {page}" if page else source)
-
-
-def _plain(text: str) -> str:
-    """Without what a terminal obeys: documents are written by strangers."""
-    return _CONTROLS.sub(" ", text)
-
-
-def _shortened(text: str) -> str:
-    line = " ".join(_plain(text).split())
-    return line if len(line) <= SNIPPET_CHARACTERS else f"{line[:SNIPPET_CHARACTERS]} ..."

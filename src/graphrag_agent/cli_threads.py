@@ -30,6 +30,7 @@ from graphrag_agent.terminal import (
     err,
     one_line_errors,
     out,
+    plain,
     print_json,
 )
 
@@ -66,7 +67,7 @@ def list_(
             return
         for thread in page.threads:
             used = f"{thread.used:%Y-%m-%d %H:%M}" if thread.used else "?"
-            out.print(f"{used}  {thread.turns:3}  {escape(_plain(thread.id))}  {escape(_plain(thread.title))}")
+            out.print(f"{used}  {thread.turns:3}  {escape(plain(thread.id))}  {escape(plain(thread.title))}")
         if page.next:
             err.print(f"more: --after {page.next}")
 
@@ -170,8 +171,3 @@ def _age(text: str | None) -> timedelta | None:
 def _as_dict(thread: kept.ThreadSummary) -> dict[str, Any]:
     used = thread.used.isoformat() if thread.used else None
     return {"id": thread.id, "owner": thread.owner, "used": used, "turns": thread.turns, "title": thread.title}
-
-
-def _plain(text: str) -> str:
-    """One line without escape sequences: a client chose it."""
-    return "".join(character if character.isprintable() else " " for character in text)

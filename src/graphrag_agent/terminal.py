@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,6 +34,10 @@ TenantOption = Annotated[str, typer.Option("--tenant", metavar="T", help="Whose 
 GroupsOption = Annotated[list[str] | None, typer.Option("--group", metavar="G", help="A group; may be repeated")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks")]
+
+
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Escape sequences, line breaks, changes of direction, halves of characters."""
 
 
 @contextmanager
@@ -95,3 +100,8 @@ def chosen_principal(tenant: str, groups: list[str] | None) -> Principal:
 def print_json(value: Any) -> None:
     """On stdout, for programs."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def plain(text: str) -> str:
+    """Without what a terminal obeys: documents are written by strangers."""
+    return _CONTROLS.sub(" ", text)
