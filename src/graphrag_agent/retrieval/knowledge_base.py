@@ -113,7 +113,11 @@ class KnowledgeBase:
                 refuse_other_embedder(load_profile(location), chosen.identity if chosen else None, writing=False)
         opened = cls(open_store(location), chosen, root, second_look, options)
         if reembed:
-            run_sync(opened._drop_others_vectors())
+            try:
+                run_sync(opened._drop_others_vectors())
+            except BaseException:
+                opened.close()
+                raise
         return opened
 
     @classmethod
@@ -174,7 +178,7 @@ class KnowledgeBase:
         report = await ingest(self._store, named, target, progress)
         place = Scope(target.tenant, frozenset(target.groups), frozenset({target.collection}))
         vectors = await self._vectors(place, progress, wait=wait_for_vectors)
-        return replace(report, pending=vectors.pending, embedding_problem=vectors.problem)
+        return replace(report, pending=vectors.pending, embedding_problem=vectors.own_problem)
 
     async def aupdate(
         self,
@@ -196,10 +200,10 @@ class KnowledgeBase:
             self._store, self._root, scope, document_ids, remove_missing=remove_missing, progress=progress
         )
         vectors = await self._vectors(scope, progress, wait=wait_for_vectors)
-        return replace(report, pending=vectors.pending, embedding_problem=vectors.problem)
+        return replace(report, pending=vectors.pending, embedding_problem=vectors.own_problem)
 
     async def aembed_pending(self, *, progress: Progress | None = None, scope: Scope | None = None) -> EmbeddingReport:
-        """Make the vectors that are missing, of all tenants, and wait for them; the report counts the scope's."""
+        """Make the vectors that are missing, of all tenants, and wait; the report's `pending` is the scope's."""
         await self._check_embedder(writing=True)
         return await self._vectors(scope or _own_scope(), progress, wait=True)
 
@@ -335,8 +339,8 @@ class KnowledgeBase:
         pending = (await self._store.counts(scope)).pending
         self._background.problem = outcome.problem
         if outcome.error:
-            self._background.start()
-        return EmbeddingReport(outcome.embedded + outcome.reused, pending, outcome.problem if pending else None)
+            self._background.start_later()
+        return EmbeddingReport(outcome.embedded + outcome.reused, pending, outcome.problem)
 
     async def _drop_others_vectors(self) -> None:
         profile = await self._store.profile()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, Unpack, runtime_checkable
 
 from langchain_core.tools import InjectedToolArg, StructuredTool
 from pydantic import Field
@@ -13,6 +13,7 @@ from graphrag_agent.context import TOP_K_MAX
 from graphrag_agent.documents import Hit, short_id
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.merging import Merged, merge_neighbours
+from graphrag_agent.retrieval.search.options import SearchChoices
 from graphrag_agent.retrieval.search.result import SearchResult
 from graphrag_agent.retrieval.search.strategies import QueryWriter, Strategy
 from graphrag_agent.retrieval.search.trace import compact_trace
@@ -29,11 +30,10 @@ SEARCH_SECONDS = 20.0
 class Searchable(Protocol):
     """What the tool needs of a knowledge base."""
 
-    async def asearch(self, query: str, *, scope: Scope | None = None, top_k: int = 5) -> SearchResult:
-        """Hits for the query inside the scope, best first.
-
-        A request that asks for it comes with `strategy` (a `Strategy`) or `rerank=False` too.
-        """
+    async def asearch(
+        self, query: str, *, scope: Scope | None = None, top_k: int = 5, **choices: Unpack[SearchChoices]
+    ) -> SearchResult:
+        """Hits for the query inside the scope, best first. Choices come only from requests that ask for them."""
         ...
 
 
@@ -75,8 +75,9 @@ def build_knowledge_search(
         narrowed = scope.narrowed(
             document_ids=document_ids, source_types=None if source_type is None else [source_type]
         )
-        asked: dict[str, Any] = {} if strategy is None else {"strategy": Strategy(strategy, query_writer)}
-        asked |= {"rerank": False} if rerank is False else {}
+        asked: SearchChoices = {} if strategy is None else {"strategy": Strategy(strategy, query_writer)}
+        if rerank is False:
+            asked["rerank"] = False
         result = await knowledge.asearch(query, scope=narrowed, top_k=min(top_k, top_k_limit), **asked)
         merged = await _merged(knowledge, result.hits, narrowed)
         content, artifact = render_evidence(evidence_of(merged.hits, merged.chunk_ids), note=result.note)

@@ -264,3 +264,32 @@ def test_after_a_kill_among_vectors_the_next_run_makes_only_those_that_are_missi
         result = knowledge.search("w79", legs=["dense"])
         assert result.trace["legs"]["dense"]["pending"] == 0
         assert any(hit.chunk.text.endswith("w79") for hit in result.hits)
+
+
+def test_what_keeps_back_another_tenants_vectors_is_told_to_the_operator_and_not_to_a_tenant(docs: Path) -> None:
+    embedder = GatedEmbedder()
+    embedder.broken = RuntimeError("no GPU")
+    with KnowledgeBase.open(":memory:", embedder=embedder) as knowledge:
+        knowledge.ingest(docs, tenant="acme", wait_for_vectors=False)
+        report = knowledge.embed_pending()
+        assert (report.pending, report.problem) == (0, "RuntimeError")
+        assert report.own_problem is None
+
+
+def test_progress_tells_no_tenant_of_the_vectors_of_others() -> None:
+    told: list[tuple[int, int]] = []
+    vectors = embedding.VectorsTold(lambda done, total, name: told.append((done, total)), 2)
+    for count in (1, 3, 5):
+        vectors(count)
+    assert told == [(1, 2), (2, 2), (2, 2)]
+    told.clear()
+    embedding.VectorsTold(lambda done, total, name: told.append((done, total)), 0)(7)
+    assert told == []
+
+
+def test_a_providers_message_is_not_shown_though_its_error_is_an_os_error() -> None:
+    class RequestError(OSError):
+        pass
+
+    assert embedding.described(RequestError("https://x?key=SECRET")) == "RequestError"
+    assert embedding.described(ConnectionRefusedError("refused")) == "ConnectionRefusedError: refused"

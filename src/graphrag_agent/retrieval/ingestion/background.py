@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from itertools import chain, repeat
 from weakref import ref
 
 from graphrag_agent.retrieval.embedders import Embedder
@@ -47,6 +46,10 @@ class BackgroundFill:
             if self._task is None and not self._is_stopped:
                 self._task = BackgroundTask(self._run(delay_seconds))
 
+    def start_later(self) -> None:
+        """`start` after a failure that somebody has just seen."""
+        self.start(_RETRY_SECONDS[0])
+
     async def stop(self) -> None:
         """For good. Returns when the store is in nobody's hands here any more."""
         with self._lock:
@@ -57,16 +60,18 @@ class BackgroundFill:
 
     async def _run(self, delay_seconds: float) -> None:
         await asyncio.sleep(delay_seconds)
-        for wait in chain(_RETRY_SECONDS, repeat(_RETRY_SECONDS[-1])):
+        failures = 0
+        while True:
             with self._lock:
                 self._asked_again = False
             failed = await self._fill()
+            failures = failures + 1 if failed else 0
             with self._lock:
                 if not failed and not self._asked_again:
                     self._task = None
                     return
             if failed:
-                await asyncio.sleep(wait)
+                await asyncio.sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS)) - 1])
 
     async def _fill(self) -> bool:
         """Whether it has to be tried again."""

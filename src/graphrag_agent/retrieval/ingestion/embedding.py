@@ -59,11 +59,16 @@ class EmbeddingReport(NamedTuple):
     """What became of chunks that were pending."""
 
     embedded: int
-    """Chunks that have a vector now and had none before."""
+    """Chunks of all tenants that have a vector now and had none before."""
     pending: int
     """Chunks of the scope that still have none."""
     problem: str | None = None
-    """Why."""
+    """Why any tenant's have none."""
+
+    @property
+    def own_problem(self) -> str | None:
+        """The problem, where it keeps back chunks of the scope; others' are none of its reader's business."""
+        return self.problem if self.pending else None
 
 
 async def fill_vectors(store: ChunkStore, embedder: Embedder, progress: VectorProgress | None = None) -> FillOutcome:
@@ -71,7 +76,7 @@ async def fill_vectors(store: ChunkStore, embedder: Embedder, progress: VectorPr
     fill = VectorFill(embedder, progress)
     while await fill.advance(store):
         pass
-    if fill.outcome.embedded or fill.outcome.reused:
+    if fill.outcome.error and (fill.outcome.embedded or fill.outcome.reused):
         await store.flush()
     return fill.outcome
 
@@ -90,7 +95,8 @@ class VectorsTold:
 
     def __call__(self, count: int) -> None:
         self._done += count
-        self._progress(self._done, max(self._expected, self._done), VECTORS)
+        if self._expected:  # other tenants' vectors are made too, and not told of
+            self._progress(min(self._done, self._expected), self._expected, VECTORS)
 
 
 class VectorFill:
@@ -111,6 +117,8 @@ class VectorFill:
         """One batch; whether there may be more to do."""
         try:
             if not self._batches and not await self._begin_round(store):
+                if self.outcome.embedded or self.outcome.reused:
+                    await store.flush()
                 return False
             if self._batches:
                 await self._embed(store, self._batches.pop())
@@ -201,5 +209,6 @@ def described(error: Exception) -> str:
 
     Messages from outside are left out unless they come from the system: a provider's may quote the text it was sent.
     """
-    is_ours = isinstance(error, GraphragError | OSError)
+    # requests' errors are OSErrors too
+    is_ours = isinstance(error, GraphragError) or (isinstance(error, OSError) and type(error).__module__ == "builtins")
     return f"{type(error).__name__}: {error}" if is_ours and str(error) else type(error).__name__

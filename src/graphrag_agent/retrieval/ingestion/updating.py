@@ -46,10 +46,16 @@ async def update_documents(
 ) -> UpdateReport:
     """Those of the scope, or of these ids in it, each in the tenant, collection, groups and metadata that it has.
 
-    Raises KnowledgeBaseError for an id that isn't in the scope.
+    Raises KnowledgeBaseError for an id that isn't in the scope, and where all files are missing: that is a wrong folder
+    more likely than a wish.
     """
     documents = await _chosen(store, scope, document_ids)
     there, gone = await asyncio.to_thread(_sort_out, documents, root)
+    if remove_missing and gone and not there:
+        raise KnowledgeBaseError(
+            f"not one of the {len(gone)} files is found from {str(root)!r}, so nothing was removed: "
+            "run it where they were ingested, or delete the documents by id"
+        )
     reports = await _ingest(store, there, progress)
     for document in gone if remove_missing else ():
         await remove_document(store, document.id)
@@ -99,9 +105,7 @@ def _sort_out(documents: Sequence[Document], root: Path) -> tuple[list[_Group], 
         if not path.is_file() or document_id(path, target) != document.id:
             gone.append(document)
             continue
-        place = json.dumps(
-            [target.tenant, target.collection, target.groups, dict(target.metadata)], sort_keys=True, default=str
-        )
+        place = json.dumps([target.tenant, target.collection, target.groups, dict(target.metadata)], sort_keys=True)
         groups.setdefault(place, (target, []))[1].append(path)
     return list(groups.values()), gone
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from graphrag_agent.documents import Chunk
+from graphrag_agent.errors import KnowledgeBaseError
 from graphrag_agent.retrieval.embedders import Embedder
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.fusion import Ranking
@@ -90,11 +91,10 @@ class Legs(NamedTuple):
         if not expansion.queries:
             return expansion, {}
         names = self.names
-        vectors: Sequence[Vector | Exception] = []
-        if "dense" in names and self.embedder and await self.store.profile():
-            is_passage = strategy.name == "hyde"
-            vectors = await self._embedded(expansion.queries, is_passage=is_passage)
-            names = ["dense"] if is_passage else names  # a passage's many words would drown the query's in bm25
+        is_passage = strategy.name == "hyde"
+        vectors = await self._embedded(expansion.queries, is_passage=is_passage) if "dense" in names else []
+        if vectors and is_passage:
+            names = ["dense"]  # a passage's many words would drown the query's in bm25
         runs = {
             f"{name}/{number}": self._leg(name, text, vectors[number - 2] if vectors else None)
             for number, text in enumerate(expansion.queries, start=2)
@@ -103,14 +103,20 @@ class Legs(NamedTuple):
         return expansion, dict(zip(runs, await asyncio.gather(*runs.values()), strict=True))
 
     async def _embedded(self, texts: Sequence[str], *, is_passage: bool) -> Sequence[Vector | Exception]:
+        """A vector a text, or why there is none; nothing where there are no vectors to compare with."""
         embedder = self.embedder
-        assert embedder is not None  # noqa: S101  # asked by the caller
         try:
+            if embedder is None or await self.store.profile() is None:
+                return []
             if is_passage:
-                return await embedder.embed_passages(texts)
-            if isinstance(embedder, QueryBatchEmbedder):
-                return await embedder.embed_queries(texts)
-            return await asyncio.gather(*map(embedder.embed_query, texts))
+                found: Sequence[Vector] = await embedder.embed_passages(texts)
+            elif isinstance(embedder, QueryBatchEmbedder):
+                found = await embedder.embed_queries(texts)
+            else:
+                found = await asyncio.gather(*map(embedder.embed_query, texts))
+            if len(found) != len(texts):
+                raise KnowledgeBaseError(f"the embedder gave {len(found)} vectors for {len(texts)} texts")
+            return found
         except Exception as error:
             return [error] * len(texts)
 

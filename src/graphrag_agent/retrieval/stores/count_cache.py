@@ -14,20 +14,18 @@ class CountCache:
     """Thread-safe: a count that began before a write is not kept after it."""
 
     def __init__(self) -> None:
-        self._writes = 0
         self._known: dict[Scope, StoreCounts] = {}
 
     def forget(self) -> None:
         """To be called after each write, before its caller is told that it is done."""
-        self._writes += 1
         self._known = {}
 
     def counts(self, scope: Scope, count: Callable[[Scope], StoreCounts]) -> StoreCounts:
         """As kept, or as `count` counts."""
-        writes, known = self._writes, self._known
+        known = self._known  # a write puts another one in its place, and this count is lost with it
         if (kept := known.get(scope)) is not None:
             return kept
         fresh = count(scope)
-        if writes == self._writes and len(known) < _MOST_SCOPES:
+        if len(known) < _MOST_SCOPES:
             known[scope] = fresh
         return fresh

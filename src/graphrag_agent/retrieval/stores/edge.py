@@ -10,6 +10,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -155,10 +156,11 @@ class EdgeStore:
         """`aclose`, from any thread."""
         if self._is_open:
             self._is_open = False
-            self._flush()
-            self._chunks.close()
-            self._documents.close()
-            self._lock.release()
+            with ExitStack() as closing:  # each of them, though a full disk keeps one from it
+                closing.callback(self._lock.release)
+                closing.callback(self._documents.close)
+                closing.callback(self._chunks.close)
+                self._flush()
 
     def _flush(self) -> None:
         self._chunks.flush()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ from graphrag_agent.retrieval.scope import Scope, stored_access
 from graphrag_agent.retrieval.stores.bm25 import BM25Index
 from graphrag_agent.retrieval.stores.count_cache import CountCache
 from graphrag_agent.retrieval.stores.payload import text_hash
+from graphrag_agent.retrieval.stores.points import point_id
 from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, StoreCounts, StoreProfile, Terms, Vector
 from graphrag_agent.retrieval.stores.profile_file import require_profile
 
@@ -26,7 +26,6 @@ T = TypeVar("T")
 _COLLECTION = "chunks"
 _DIGITS = 6
 """Of a similarity. Those behind depend on how many vectors numpy multiplied at once, other tenants' among them."""
-_ID_NAMESPACE = uuid.UUID("6f2f0f62-5a0d-4a5e-9c0d-2f0c2a6c7b11")
 
 
 class MemoryStore:
@@ -187,7 +186,7 @@ class MemoryStore:
             self._pending.pop(chunk_id, None)
             self._forget_text(chunk)
         points: list[models.ExtendedPointId] = [
-            _point_id(chunk_id) for chunk_id in known if self._vectors.pop(chunk_id, None) is not None
+            point_id(chunk_id) for chunk_id in known if self._vectors.pop(chunk_id, None) is not None
         ]
         if points:
             self._client.delete(_COLLECTION, models.PointIdsList(points=points))
@@ -227,13 +226,9 @@ def _allows(scope: Scope, examples: dict[object, Chunk], access: object) -> bool
     return scope.allows(examples[access])
 
 
-def _point_id(chunk_id: str) -> str:
-    return str(uuid.uuid5(_ID_NAMESPACE, chunk_id))
-
-
 def _point(chunk: Chunk, vector: Vector) -> models.PointStruct:
     payload = {"id": chunk.id, **{name: list(values) for name, values in stored_access(chunk).items()}}
-    return models.PointStruct(id=_point_id(chunk.id), vector=list(vector), payload=payload)
+    return models.PointStruct(id=point_id(chunk.id), vector=list(vector), payload=payload)
 
 
 def _filter(scope: Scope) -> models.Filter:

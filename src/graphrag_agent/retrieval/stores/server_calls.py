@@ -97,8 +97,6 @@ class ServerCalls:
             await on_background_loop(client.close())
 
     async def _ask(self, request: Request[T], seconds: float, tries: int) -> T:
-        if self._is_closed:
-            raise KnowledgeBaseError("the knowledge base is closed: open it again")
         return await on_background_loop(self._guarded(request, seconds, tries))
 
     async def _guarded(self, request: Request[T], seconds: float, tries: int) -> T:
@@ -133,6 +131,8 @@ class ServerCalls:
         raise AssertionError("the last try returns or raises")
 
     async def _send(self, request: Request[T]) -> T:
+        if self._is_closed:  # perhaps between two tries
+            raise RefusedRequestError("the knowledge base is closed: open it again", 0)
         if self._client is None:
             self._client = AsyncQdrantClient(
                 url=self._address.url,

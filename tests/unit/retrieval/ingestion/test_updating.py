@@ -106,3 +106,11 @@ def test_a_file_outside_the_folder_is_found_again(tmp_path: Path, tmp_path_facto
         knowledge.ingest(outside)
         rewrite(outside)
         assert knowledge.update().updated == 1
+
+
+def test_from_a_folder_where_no_file_is_found_nothing_is_removed(knowledge: KnowledgeBase, docs: Path) -> None:
+    for path in docs.iterdir():
+        path.unlink()
+    with pytest.raises(KnowledgeBaseError, match=r"not one of the 3 files is found from .* nothing was removed"):
+        knowledge.update(scope=ACME, remove_missing=True)
+    assert len(knowledge.documents(ACME)) == 3

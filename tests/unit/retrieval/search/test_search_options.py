@@ -240,3 +240,35 @@ async def test_a_notebook_shows_hostile_text_as_text(store: CountedStore) -> Non
     assert "&lt;script&gt;alert(1)" in shown
     assert "&lt;img src=x&gt;.md, page 3" in shown
     assert "fusion: dbsf" in shown
+
+
+class ForgetfulStore(CountedStore):
+    async def profile(self) -> StoreProfile | None:
+        raise ConnectionError("no route")
+
+
+async def test_a_store_that_cannot_tell_its_profile_costs_the_dense_lists_only() -> None:
+    store = ForgetfulStore()
+    chunk = Chunk("1", "d", "acme", "c", (), "s", "md", "T", "", None, 0, TEXTS["pump"], 0, 20)
+    await store.write_chunks([ChunkRecord(chunk, count_terms(chunk.text), None)])
+    options = SearchOptions(strategy=Strategy("multi_query", Writes("loud pump")))
+    embedder = LangChainEmbedder(HashingEmbeddings())
+    result = await search(store, embedder, "the pump", SCOPE, 3, options=options)
+    assert [hit.chunk.id for hit in result.hits] == ["1"]
+    assert "The dense leg failed" in result.note
+
+
+async def test_an_embedder_that_gives_too_few_vectors_costs_the_extra_dense_lists_only() -> None:
+    class Short(LangChainEmbedder):
+        async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+            return []
+
+    store, embedder = CountedStore(), Short(HashingEmbeddings())
+    chunk = Chunk("1", "d", "acme", "c", (), "s", "md", "T", "", None, 0, TEXTS["pump"], 0, 20)
+    (vector,) = await embedder.embed_passages([chunk.text])
+    await store.write_profile(StoreProfile(embedder.identity, DIMENSIONS))
+    await store.write_chunks([ChunkRecord(chunk, count_terms(chunk.text), vector)])
+    options = SearchOptions(strategy=Strategy("multi_query", Writes("loud pump")))
+    result = await search(store, embedder, "the pump", SCOPE, 3, options=options)
+    assert [hit.chunk.id for hit in result.hits] == ["1"]
+    assert "The dense/2 leg failed" in result.note
