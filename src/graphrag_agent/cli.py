@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from dotenv import load_dotenv
-from rich.markup import escape
 
 from graphrag_agent import cli_threads, server
 from graphrag_agent.agent import RagAgent
+from graphrag_agent.assembly import home_of
 from graphrag_agent.cli_output import (
     hit_fields,
     leg_fields,
@@ -29,10 +28,9 @@ from graphrag_agent.cli_output import (
 from graphrag_agent.conversation.answer import Answer
 from graphrag_agent.errors import KnowledgeBaseError
 from graphrag_agent.identity import DEFAULT_TENANT, Principal, acting_as
-from graphrag_agent.persistence.checkpointers import open_checkpointer
+from graphrag_agent.persistence.checkpointers import checkpointer_from
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
 from graphrag_agent.retrieval.scope import Scope
-from graphrag_agent.retrieval.stores.opening import has_folder
 from graphrag_agent.settings import Settings
 from graphrag_agent.terminal import (
     DebugOption,
@@ -46,9 +44,9 @@ from graphrag_agent.terminal import (
     one_line_errors,
     opened,
     out,
-    plain,
     print_json,
     progress_bar,
+    shown,
 )
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Ask your documents; answers cite their sources.")
@@ -102,7 +100,7 @@ def update(
             out.print(f"{report.updated} updated, {report.unchanged} unchanged{removed}")
         print_problems(report.failed, report.pending, report.embedding_problem)
         for source in report.missing:
-            err.print(f"no file: {escape(plain(source))}", soft_wrap=True)
+            err.print(f"no file: {shown(source)}", soft_wrap=True)
 
 
 @app.command()
@@ -121,7 +119,7 @@ def documents(
             print_json([{name: value for name, value in asdict(item).items() if name != "text"} for item in found])
         for item in () if as_json else found:
             told = f"{item.id}  {item.source}  ({item.collection}, {item.chunk_count} chunks)"
-            out.print(escape(plain(told)))
+            out.print(shown(told))
 
 
 @app.command()
@@ -157,7 +155,7 @@ def stats(
             print_json(counted._asdict())
         else:
             pending = f"; {counted.pending} chunks have no vector yet" if counted.embedder and counted.pending else ""
-            vectors = escape(counted.embedder) if counted.embedder else "none"
+            vectors = shown(counted.embedder) if counted.embedder else "none"
             out.print(f"{counted.documents} documents, {counted.chunks} chunks; vectors: {vectors}{pending}")
 
 
@@ -255,14 +253,8 @@ def main() -> None:
 async def _ask(
     settings: Settings, knowledge: KnowledgeBase, question: str, thread: str | None, principal: Principal
 ) -> Answer:
-    kind = settings.checkpointer if thread else "memory"
-    place, url = _own_folder(settings) / "threads.sqlite", settings.database_url.get_secret_value()
-    async with open_checkpointer(kind, place, url=url) as checkpointer:
+    kept = settings if thread else settings.model_copy(update={"checkpointer": "memory"})
+    async with checkpointer_from(kept, home_of(settings)) as checkpointer:
         agent = RagAgent(knowledge=knowledge, checkpointer=checkpointer, settings=settings)
         with err.status("searching and reading ..."):
             return await agent.aask(question, thread=thread, principal=principal)
-
-
-def _own_folder(settings: Settings) -> Path:
-    """Where threads are kept: beside the knowledge base, or here where that is on a server."""
-    return Path(settings.kb if has_folder(settings.kb) else ".graphrag")

@@ -6,14 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
 from graphrag_agent.conversation.answer import Answer
 from graphrag_agent.documents import Hit
 from graphrag_agent.retrieval.ingestion.pipeline import FailedFile, IngestReport
 from graphrag_agent.retrieval.search.result import SearchResult
-from graphrag_agent.terminal import err, out, plain, print_json
+from graphrag_agent.terminal import err, out, print_json, shown
 
 SNIPPET_CHARACTERS = 240
 """About three lines of a terminal."""
@@ -59,21 +58,21 @@ def print_report(report: IngestReport, *, as_json: bool) -> None:
 def print_problems(failed: Sequence[FailedFile], pending: int, problem: str | None) -> None:
     """Files that failed, and why passages have no vectors, on stderr."""
     for path, error in failed:
-        err.print(f"failed: {escape(path)}: {escape(error.removeprefix(f'{path}: '))}", soft_wrap=True)
+        err.print(f"failed: {shown(path)}: {shown(error.removeprefix(f'{path}: '))}", soft_wrap=True)
     if problem:
         told = f"{pending} chunks are found by words only so far: {problem}; try graphrag-agent reembed"
-        err.print(escape(plain(told)), soft_wrap=True)
+        err.print(shown(told), soft_wrap=True)
 
 
 def print_hits(result: SearchResult) -> None:
     """Passages, a line or three each."""
     for hit in result.hits:
         chunk = hit.chunk
-        out.print(f"[bold]\\[{hit.id}][/bold] {hit.score:.3f} {escape(_place(chunk.title, chunk.heading))}")
-        out.print(f"  {escape(_source(chunk.source, chunk.page))}", style="dim")
-        out.print(f"  {escape(_shortened(chunk.text))}")
+        out.print(f"[bold]\\[{hit.id}][/bold] {hit.score:.3f} {shown(_place(chunk.title, chunk.heading))}")
+        out.print(f"  {shown(_source(chunk.source, chunk.page))}", style="dim")
+        out.print(f"  {shown(_shortened(chunk.text))}")
     if result.note:
-        out.print(f"Note: {escape(plain(result.note))}")
+        out.print(f"Note: {shown(result.note)}")
 
 
 def print_search_trace(result: SearchResult) -> None:
@@ -82,45 +81,43 @@ def print_search_trace(result: SearchResult) -> None:
     table = Table("id", "score", *legs, "source", title="\nHow the hits were found", title_justify="left")
     for hit in result.hits:
         places = [f"{at.rank} ({at.score:.3g})" if (at := hit.legs.get(leg)) else "-" for leg in legs]
-        table.add_row(hit.id, f"{hit.score:.3f}", *places, escape(_source(hit.chunk.source, hit.chunk.page)))
+        table.add_row(hit.id, f"{hit.score:.3f}", *places, shown(_source(hit.chunk.source, hit.chunk.page)))
     if result.hits:
         out.print(table, soft_wrap=False)
     for line in SearchResult(result.query, (), trace=result.trace).summary():
-        out.print(escape(plain(line)))
+        out.print(shown(line))
     for item in result.trace.get("dropped", ())[:SHOWN_DROPPED]:
         because = f"{item['why']} of {item['duplicate_of']}" if "duplicate_of" in item else item["why"]
         told = f"{item['rank']}. {item['source']} ({item['score']:.3f}): {because}"
-        out.print(f"  {escape(plain(told))}", style="dim")
+        out.print(f"  {shown(told)}", style="dim")
 
 
 def print_answer(answer: Answer, *, with_trace: bool) -> None:
     """The answer, its sources, and the searches if they are asked for."""
-    out.print(escape(answer.text))
+    out.print("\n".join(map(shown, answer.text.split("\n"))))
     if answer.citations:
         out.print("\nSources", style="bold")
     for citation in answer.citations:
         place = _place(citation.title, citation.heading)
-        out.print(
-            f"  [bold]\\[{citation.id}][/bold] {escape(place)} ({escape(_source(citation.source, citation.page))})"
-        )
+        out.print(f"  [bold]\\[{citation.id}][/bold] {shown(place)} ({shown(_source(citation.source, citation.page))})")
     if with_trace:
         out.print("\nSearches", style="bold")
         for call in answer.trace:
             asked = call.arguments.get("query") or json.dumps(dict(call.arguments), ensure_ascii=False)
             found = "failed" if call.is_error else f"{call.found} found"
-            out.print(f"  {call.tool}: {escape(str(asked))} ({found}, {call.seconds * 1000:.0f} ms)")
+            out.print(f"  {call.tool}: {shown(str(asked))} ({found}, {call.seconds * 1000:.0f} ms)")
         outcome = answer.outcome
         out.print(f"  {outcome['ending']} after {outcome['rounds']} rounds in {outcome['seconds']:.2f} s")
 
 
 def _place(title: str, heading: str) -> str:
-    return plain(title if not heading or heading == title else f"{title} > {heading.removeprefix(f'{title} > ')}")
+    return title if not heading or heading == title else f"{title} > {heading.removeprefix(f'{title} > ')}"
 
 
 def _source(source: str, page: int | None) -> str:
-    return plain(f"{source}, page {page}" if page else source)
+    return f"{source}, page {page}" if page else source
 
 
 def _shortened(text: str) -> str:
-    line = " ".join(plain(text).split())
+    line = " ".join(text.split())
     return line if len(line) <= SNIPPET_CHARACTERS else f"{line[:SNIPPET_CHARACTERS]} ..."

@@ -7,20 +7,17 @@ import re
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from rich.markup import escape
 
-from graphrag_agent.assembly import build_rag_graph
+from graphrag_agent.assembly import build_rag_graph, home_of
 from graphrag_agent.errors import SettingsError, ThreadError
 from graphrag_agent.identity import DEFAULT_TENANT, Principal, owner_of
 from graphrag_agent.models.factory import OFFLINE
 from graphrag_agent.persistence import threads as kept
 from graphrag_agent.persistence.checkpointers import checkpointer_from
-from graphrag_agent.retrieval.stores.opening import has_folder
 from graphrag_agent.settings import Settings
 from graphrag_agent.terminal import (
     DebugOption,
@@ -30,8 +27,8 @@ from graphrag_agent.terminal import (
     err,
     one_line_errors,
     out,
-    plain,
     print_json,
+    shown,
 )
 
 app = typer.Typer(no_args_is_help=True, help="List, export and delete conversations.")
@@ -67,7 +64,7 @@ def list_(
             return
         for thread in page.threads:
             used = f"{thread.used:%Y-%m-%d %H:%M}" if thread.used else "?"
-            out.print(f"{used}  {thread.turns:3}  {escape(plain(thread.id))}  {escape(plain(thread.title))}")
+            out.print(f"{used}  {thread.turns:3}  {shown(thread.id)}  {shown(thread.title)}")
         if page.next:
             err.print(f"more: --after {page.next}")
 
@@ -146,7 +143,7 @@ def _over_threads(kb: str | None, run: Callable[[Any, BaseCheckpointSaver[Any]],
 
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncIterator[tuple[Any, BaseCheckpointSaver[Any]]]:
-    folder = Path(settings.kb if has_folder(settings.kb) else ".graphrag")
+    folder = home_of(settings)
     if settings.checkpointer == "memory":
         raise SettingsError("GRAPHRAG_CHECKPOINTER='memory' keeps threads within one process only")
     if settings.checkpointer == "sqlite" and not (folder / "threads.sqlite").is_file():

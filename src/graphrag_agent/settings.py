@@ -13,6 +13,8 @@ from graphrag_agent.errors import SettingsError
 from graphrag_agent.turn_limits import TurnLimits
 
 PREFIX = "GRAPHRAG_"
+_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "URL")
+"""A variable with such a name may hold what must not stand in a log."""
 
 
 class _Parts(BaseSettings):
@@ -100,5 +102,7 @@ def _refuse_unknown_names() -> None:
         if name.upper().startswith(PREFIX) and name.upper() not in known:
             close = difflib.get_close_matches(name.upper(), known, n=1)
             hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
-            shown = f"={value!r}" if "@" not in (value := os.environ[name]) else ""  # no password of a misspelt URL
+            value = os.environ[name]
+            is_secret = "@" in value or any(word in name.upper() for word in _SECRET_WORDS)
+            shown = "" if is_secret else f"={value!r}"
             raise SettingsError(f"{name}{shown} is no setting; {hint}")

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from graphrag_agent.assembly import open_knowledge_base
+from graphrag_agent.assembly import home_of, open_knowledge_base
 from graphrag_agent.errors import GraphragError, KnowledgeBaseError
 from graphrag_agent.identity import Principal
 from graphrag_agent.retrieval.ingestion.embedding import VECTORS
@@ -49,7 +49,7 @@ def one_line_errors(*, debug: bool) -> Iterator[None]:
         if debug:
             raise
         told = str(error) if isinstance(error, GraphragError) else f"{type(error).__name__}: {error} (see --debug)"
-        err.print(f"error: {escape(' '.join(told.splitlines()))}", soft_wrap=True)
+        err.print(f"error: {shown(told)}", soft_wrap=True)
         raise typer.Exit(1) from None
 
 
@@ -62,7 +62,7 @@ def chosen_settings(kb: str | None, **given: str | None) -> Settings:
 @contextmanager
 def opened(settings: Settings, *, must_exist: bool = True, reembed: bool = False) -> Iterator[KnowledgeBase]:
     """The knowledge base of the settings, closed at the end. Raises KnowledgeBaseError where it must exist already."""
-    if must_exist and has_folder(settings.kb) and not Path(settings.kb).is_dir():
+    if must_exist and has_folder(settings.kb) and not home_of(settings).is_dir():
         raise KnowledgeBaseError(
             f"there is no knowledge base in {settings.kb!r}: "
             f"make one with graphrag-agent ingest PATH --kb {settings.kb}"
@@ -86,7 +86,7 @@ def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
             task = bar.tasks[bar.task_ids.index(tasks[is_vectors])]
             unit = "vectors" if is_vectors else "files"
             told = f"{task.finished_speed or task.speed:.1f} {unit}/s" if task.speed else ""
-            label = "making vectors (words are found already)" if is_vectors else escape(Path(name).name[:30])
+            label = "making vectors (words are found already)" if is_vectors else shown(Path(name).name[:30])
             bar.update(tasks[is_vectors], completed=done, total=total, description=label, rate=told)
 
         yield show
@@ -102,6 +102,6 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
-def plain(text: str) -> str:
-    """Without what a terminal obeys: documents are written by strangers."""
-    return _CONTROLS.sub(" ", text)
+def shown(text: str) -> str:
+    """One line to print, without what a terminal or its markup obeys: documents are written by strangers."""
+    return escape(_CONTROLS.sub(" ", text))

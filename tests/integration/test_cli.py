@@ -88,6 +88,16 @@ def test_documents_cannot_command_the_terminal(home: Path):
     assert "zebra" in shown
     assert not {"\x1b", "\x07", "\x9b", "\u202e"}.intersection(shown)
     assert "[bold]x[/bold]" in shown
+    told = run(home, "ask", "What is zebra?", "--trace")
+    assert "zebra" in told.stdout
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"}.intersection(told.stdout + told.stderr)
+
+
+def test_a_folder_below_the_users_home_is_found_again(home: Path):
+    given = {"HOME": str(home), "GRAPHRAG_KB": "~/kb"}
+    run(home, "ingest", "docs", **given)
+    assert (home / "kb").is_dir()
+    assert "Leave policy" in run(home, "search", "sick leave", **given).stdout
 
 
 def test_ask_prints_a_cited_answer_and_its_searches(home: Path):

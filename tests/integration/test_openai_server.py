@@ -250,7 +250,7 @@ async def test_an_error_in_the_middle_is_told_and_the_stream_is_closed():
         raise ValueError("boom")
 
     pieces = [piece async for piece in stream_chat(breaks(), ChatStream(model="m", created=1))]
-    assert b'"error"' in pieces[-2] and pieces[-1] == b"data: [DONE]\n\n"
+    assert b'"error"' in pieces[-2] and b'"server_error"' in pieces[-2] and pieces[-1] == b"data: [DONE]\n\n"
 
     async def fails() -> AsyncGenerator[Event, None]:
         raise ThreadBusyError("busy")

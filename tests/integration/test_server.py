@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +23,7 @@ from graphrag_agent.testing import ScriptedChatModel, call
 from tests.served_app import served
 
 pytest.importorskip("fastapi", reason="needs the extra server")
-from graphrag_agent.server import BearerTokens, Limits, create_app
+from graphrag_agent.server import BearerTokens, Limits, create_app, serve
 
 ANNA, BEN = "anna-token-0123456789", "ben-token-0123456789"
 TOKENS = {ANNA: Principal("acme", "anna"), BEN: Principal("acme", "ben")}
@@ -487,3 +489,52 @@ def test_an_app_from_settings_keeps_its_threads(tmp_path: Any) -> None:
 def test_where_the_app_is_mounted_cors_is_not_its_own_business() -> None:
     with pytest.raises(SettingsError, match="origins can't be set where the app is mounted"):
         create_app(Settings(), origins=["https://a.example"], is_mounted=True)
+
+
+def test_a_fault_in_the_middle_of_a_chat_completion_is_the_servers(start: Start, monkeypatch: Any) -> None:
+    async def broken(self: Any, *args: Any, **options: Any) -> Any:
+        raise RuntimeError("secret words")
+
+    client = start(ScriptedChatModel("x"))
+    monkeypatch.setattr("graphrag_agent.graph.nodes.start_turn.recall_evidence", broken)
+    asked = {"model": "m", "messages": [{"role": "user", "content": "q"}]}
+    whole = client.post("/v1/chat/completions", json=asked)
+    assert (whole.status_code, whole.json()["error"]["type"]) == (500, "server_error")
+    assert "secret words" not in whole.text
+    streamed = client.post("/v1/chat/completions", json={**asked, "stream": True}).text
+    assert '"type": "server_error"' in streamed
+    assert "secret words" not in streamed
+
+
+def test_an_app_lets_go_of_its_knowledge_base(tmp_path: Any) -> None:
+    home = tmp_path / "kb"
+    with KnowledgeBase.open(home, embedder="none") as knowledge:
+        knowledge.ingest("examples/leave-policy.md")
+    app = create_app(Settings(kb=str(home), embedder="none"))
+    with served(app) as url, httpx.Client(base_url=url, timeout=30) as client:
+        assert ask(client).status_code == 200
+    code = f"from graphrag_agent import KnowledgeBase; KnowledgeBase.open({str(home)!r}, embedder='none').close()"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_an_address_for_others_is_refused_without_tokens() -> None:
+    with pytest.raises(SettingsError, match="token"):
+        serve(Settings(), host="0.0.0.0", port=0)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "not json",
+        "[]",
+        json.dumps([{"token": "short", "user": "ann"}]),
+        json.dumps([{"user": "ann"}]),
+        json.dumps([{"token": "a-token-0123456789"}]),
+        json.dumps([{"token": "a-token-0123456789", "user": "ann"}] * 2),
+    ],
+)
+def test_a_bad_file_of_tokens_is_refused_and_no_token_told(tmp_path: Any, content: str) -> None:
+    (tmp_path / "tokens.json").write_text(content)
+    with pytest.raises(SettingsError) as raised:
+        BearerTokens.load(tmp_path / "tokens.json")
+    assert "a-token-0123456789" not in str(raised.value)

@@ -10,7 +10,7 @@ from typing import Any
 
 from graphrag_agent.adapters.openai_request import EXTENSION, error_body
 from graphrag_agent.adapters.sse import HEARTBEAT, HEARTBEAT_SECONDS, sse_message, with_pauses
-from graphrag_agent.errors import ThreadError
+from graphrag_agent.errors import GraphragError
 from graphrag_agent.events import (
     AnswerReady,
     ClientToolsRequested,
@@ -62,7 +62,8 @@ class ChatStream:
             yield self._chunk({"tool_calls": [_call(at, call) for at, call in enumerate(event.calls)]})
             yield from self._end({})
         elif isinstance(event, AnswerReady):
-            if event.message_id != self._message:  # nobody has seen any of it yet
+            # not streamed: the only answer, or a better one behind the first, since the protocol can't take text back
+            if event.message_id != self._message:
                 yield from self._text(f"\n\n{event.text}" if self._written else event.text)
             self._extension |= _answer_fields(event)
         elif isinstance(event, TurnEnded):
@@ -70,7 +71,7 @@ class ChatStream:
             self._extension["outcome"] = dict(event.outcome)
             yield from self._end(event.outcome)
         elif isinstance(event, ErrorRaised):
-            yield error_body(ThreadError(event.message))[1]
+            yield error_body(GraphragError(event.message))[1]
 
     def _text(self, text: str) -> Iterator[dict[str, Any]]:
         self._written += text
@@ -115,7 +116,7 @@ async def stream_chat(
 
 
 def completion_of(events: Iterable[Event], *, model: str, created: int, show_tools: bool = False) -> dict[str, Any]:
-    """One completion from all events of a turn. Raises ThreadError where an error ended it."""
+    """One completion from all events of a turn. Raises GraphragError where an error ended it."""
     message: dict[str, Any] = {"role": "assistant", "content": "", "refusal": None}
     extension: dict[str, Any] = {}
     outcome: Mapping[str, Any] = {}
@@ -136,7 +137,7 @@ def completion_of(events: Iterable[Event], *, model: str, created: int, show_too
         elif isinstance(event, ToolStart | ToolEnd):
             tools.append(event.as_dict())
         elif isinstance(event, ErrorRaised):
-            raise ThreadError(event.message)
+            raise GraphragError(event.message)
     extension |= {"outcome": dict(outcome)} | ({"events": tools} if show_tools else {})
     return {
         "id": id_,

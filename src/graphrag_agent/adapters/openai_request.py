@@ -202,6 +202,6 @@ def _mapping(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _flag(given: Mapping[str, Any], name: str) -> bool:
     value = given.get(name)
-    if value not in (None, True, False) or isinstance(value, float):
+    if value is not None and not isinstance(value, bool):
         raise OpenAIRequestError(f"{name}={value!r:.80} must be true or false", name)
     return bool(value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -16,11 +15,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from graphrag_agent.agent import RagAgent
-from graphrag_agent.assembly import LazyKnowledge, open_knowledge_base
+from graphrag_agent.assembly import LazyKnowledge, home_of, open_knowledge_base
 from graphrag_agent.conversation.cited_places import Readable
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.persistence.checkpointers import checkpointer_from
-from graphrag_agent.retrieval.stores.opening import has_folder
 from graphrag_agent.server.chat_routes import ChatRoutes
 from graphrag_agent.server.guard import HEADERS, Guard
 from graphrag_agent.server.limits import Limits
@@ -99,11 +97,14 @@ def _opened(
             return
         settings = source
         own = LazyKnowledge(lambda: open_knowledge_base(settings))
-        folder = Path(settings.kb if has_folder(settings.kb) else ".graphrag")
+        folder = home_of(settings)
         await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
         async with checkpointer_from(settings, folder) as saver:
             agent = await asyncio.to_thread(lambda: RagAgent(knowledge=own, checkpointer=saver, settings=settings))
-            yield agent, own
+            try:
+                yield agent, own
+            finally:
+                await own.aclose()
 
     return opened()
 

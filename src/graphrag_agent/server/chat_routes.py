@@ -27,7 +27,7 @@ from graphrag_agent.persistence.threads import delete_threads
 from graphrag_agent.server.event_stream import EventStream
 from graphrag_agent.server.guard import Guard, principal_of
 from graphrag_agent.server.problems import Problem
-from graphrag_agent.server.served import Served, check_text, told_safely
+from graphrag_agent.server.served import Served, check_text, safe_event
 
 MODEL = "graphrag-agent"
 _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
@@ -91,8 +91,8 @@ class ChatRoutes:
                 events = agent.astream(
                     asked.question, thread=thread, earlier=earlier, context=asked.context, principal=principal
                 )
-            async with aclosing(told_safely(events)) as safe:
-                async for event in safe:
+            async with aclosing(events) as own:
+                async for event in own:
                     is_waiting = is_waiting or isinstance(event, ClientToolsRequested)
                     yield event
         finally:
@@ -101,8 +101,9 @@ class ChatRoutes:
 
 
 async def _all(make: Callable[[], AsyncGenerator[Event, None]]) -> list[Event]:
+    """All events of a turn. What breaks it off is raised: a whole answer has a status of its own to tell it by."""
     async with aclosing(make()) as events:
-        return [event async for event in events]
+        return [safe_event(event) async for event in events]
 
 
 def _openai_body(problem: Problem) -> dict[str, Any]:

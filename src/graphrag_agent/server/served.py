@@ -14,7 +14,7 @@ from starlette.requests import Request
 from graphrag_agent.adapters.turn_log import TurnLog
 from graphrag_agent.agent import RagAgent
 from graphrag_agent.conversation.cited_places import Readable
-from graphrag_agent.events import ErrorRaised, Event, TurnEnded, TurnStarted
+from graphrag_agent.events import ErrorRaised, Event, TurnEnded, TurnStarted, id_after
 from graphrag_agent.identity import Principal, owner_of
 from graphrag_agent.persistence.threads import thread_owner
 from graphrag_agent.server.limits import Limits, TurnSlots
@@ -159,15 +159,19 @@ async def told_safely(events: AsyncIterator[Event]) -> AsyncGenerator[Event, Non
             if isinstance(event, ErrorRaised):
                 continue  # raised next
             last = event.event_id
-            yield replace(event, outcome=safe_outcome(event.outcome)) if isinstance(event, TurnEnded) else event
+            yield safe_event(event)
     except Exception as error:
         if not last:
             raise
-        turn, _, number = last.rpartition(":")
-        yield ErrorRaised(problem_of(error).message, event_id=f"{turn}:{int(number) + 1}")
+        yield ErrorRaised(problem_of(error).message, event_id=id_after(last))
     finally:
         if isinstance(events, AsyncGenerator):
             await events.aclose()
+
+
+def safe_event(event: Event) -> Event:
+    """The event without what isn't meant for a client."""
+    return replace(event, outcome=safe_outcome(event.outcome)) if isinstance(event, TurnEnded) else event
 
 
 def safe_outcome(outcome: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import { renderMarkdown } from "./markdown.js";
 import { citeWith, numbered, sourceList } from "./sources.js";
 
 const at = (id) => document.getElementById(id);
-const state = { thread: "", running: null, next: "", shown: [] };
+const state = { thread: "", running: null, next: "", said: {} };
 
 // ---- messages
 
@@ -44,7 +44,7 @@ function showQuestion(message) {
     shown.foot.append(button(label("edit"), () => edit(message, shown)));
     if (message.ending === "cancelled") shown.foot.append(button(label("regenerate"), () => regenerate(message.id, shown.node)));
   }
-  state.shown.push({ ...message, role: "user" });
+  shown.node.dataset.id = message.id || "";
   return shown;
 }
 
@@ -58,7 +58,6 @@ function showAnswer(message, shown = bubble("assistant")) {
   const ending = message.outcome?.ending;
   if (ending && ending !== "answered") shown.foot.append(quiet(label(ending === "cancelled" ? "stopped" : "incomplete")));
   shown.foot.append(button(label("regenerate"), () => regenerate(message.id, questionBefore(shown.node))));
-  state.shown.push({ ...message, role: "assistant" });
 }
 
 function quiet(text) {
@@ -91,7 +90,7 @@ async function run(method, path, body, answer) {
   const turn = { abort: new AbortController(), text: "", message: "", citations: [], searches: new Map(), answer, isDrawn: true };
   state.running = turn;
   setBusy(true);
-  status(label("waiting"));
+  status("waiting");
   try {
     await follow(method, path, body, (event) => takeEvent(turn, event), turn.abort.signal);
     await listThreads();
@@ -111,7 +110,7 @@ async function run(method, path, body, answer) {
 
 function takeEvent(turn, event) {
   if (event.type === "turn_started") begin(turn, event);
-  else if (event.type === "thinking_delta") status(label("thinking"));
+  else if (event.type === "thinking_delta") status("thinking");
   else if (event.type === "text_delta") write(turn, event);
   else if (event.type === "tool_start") search(turn, event);
   else if (event.type === "tool_end") searched(turn, event);
@@ -131,8 +130,13 @@ function begin(turn, event) {
   }
   if (turn.question) {
     turn.question.node.remove();
-    state.shown.pop();
     turn.question = null;
+  }
+  turn.questionId = event.question_id;
+  const drawn = [...document.querySelectorAll("article.user")].find((node) => node.dataset.id === event.question_id);
+  if (drawn && !turn.hasQuestion) {  // of the branch that this turn replaces
+    removeAfter(drawn);
+    drawn.remove();
   }
   if (event.question && !turn.hasQuestion) showQuestion({ id: event.question_id, text: event.question, ending: "" });
   turn.answer = turn.answer || bubble("assistant");
@@ -141,7 +145,7 @@ function begin(turn, event) {
 }
 
 function write(turn, event) {
-  status(label("writing"));
+  status("writing");
   if (turn.message !== event.message_id) turn.text = "";
   turn.message = event.message_id;
   turn.text += event.text;
@@ -159,7 +163,7 @@ function write(turn, event) {
 function search(turn, event) {
   const query = event.arguments?.query;
   const words = query ? label("searching", { query }) : label("working", { name: event.name });
-  status(words);
+  status(query ? "searching" : "working", { query, name: event.name });
   if (!turn.steps) {
     turn.steps = document.createElement("ul");
     turn.steps.className = "steps";
@@ -181,9 +185,9 @@ function searched(turn, event) {
   const step = turn.searches.get(event.id);
   if (!step) return;
   step.className = event.is_error ? "failed" : "ended";
-  const told = event.is_error ? label("failed") : event.found ? label("found", { count: event.found }) : label("nothing");
-  step.append(` — ${told}`);
-  status(told);
+  const name = event.is_error ? "failed" : event.found ? "found" : "nothing";
+  step.append(` — ${label(name, { count: event.found })}`);
+  status(name, { count: event.found });
 }
 
 function end(turn, event) {
@@ -191,14 +195,14 @@ function end(turn, event) {
   turn.answer.body.classList.remove("pending");
   if (turn.ready) {
     showAnswer({ id: turn.ready.message_id, text: turn.ready.text, citations: turn.ready.citations, outcome: event.outcome }, turn.answer);
-    status(label("done"), "done");
+    status("done", {}, "done");
   } else {
     turn.answer.node.remove();
     const last = [...at("messages").querySelectorAll(".user")].pop();
-    const asked = [...state.shown].reverse().find((item) => item.role === "user");
     last?.querySelector(".actions").prepend(quiet(label("stopped")));
-    if (last && asked) last.querySelector(".actions").append(button(label("regenerate"), () => regenerate(asked.id, last)));
-    status(label("stopped"), "done");
+    const asked = turn.questionId;
+    if (last && asked) last.querySelector(".actions").append(button(label("regenerate"), () => regenerate(asked, last)));
+    status("stopped", {}, "done");
   }
 }
 
@@ -286,9 +290,15 @@ function setBusy(isBusy) {
   else at("question").focus({ preventScroll: true });
 }
 
-function status(text, kind = "") {
-  at("status").textContent = text;
-  at("status").dataset.kind = kind;
+function status(name, values = {}, kind = "") {
+  state.said = { name, values, kind };
+  showStatus();
+}
+
+function showStatus() {
+  const { name, values, kind } = state.said;
+  at("status").textContent = name ? label(name, values) : "";
+  at("status").dataset.kind = kind || "";
 }
 
 function showError(error) {
@@ -343,7 +353,6 @@ function clear() {
   setBusy(false);
   status("");
   showError(null);
-  state.shown = [];
   at("messages").replaceChildren();
   at("welcome").hidden = false;
 }
@@ -378,7 +387,6 @@ async function openThread(id) {
 async function redraw() {
   const told = await call("GET", `api/threads/${encodeURIComponent(state.thread)}`).catch(() => null);
   if (!told || told.id !== state.thread) return;
-  state.shown = [];
   at("messages").replaceChildren();
   draw(told.messages);
 }
@@ -406,12 +414,8 @@ function askForToken() {
 
 function relabel() {
   applyLabels();
-  const kept = state.shown;
-  if (!state.running) {
-    state.shown = [];
-    at("messages").replaceChildren();
-    draw(kept);
-  }
+  showStatus();
+  if (!state.running && state.thread) redraw();
 }
 
 async function start() {
