@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -22,8 +22,9 @@ from graphrag_agent.conversation.starts import Ask, Edit, Regenerate, Resume, St
 from graphrag_agent.conversation.thread_history import Branch
 from graphrag_agent.conversation.turns import Durability, TurnRules, Turns
 from graphrag_agent.errors import GraphragError, SettingsError, ThreadError
-from graphrag_agent.events import ErrorRaised, Event
+from graphrag_agent.events import ErrorRaised, Event, id_after
 from graphrag_agent.identity import Principal, acting_as, acting_principal, owner_of
+from graphrag_agent.models.factory import load_chat_model
 from graphrag_agent.persistence.kept_snapshots import build_serializer
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.settings import Settings, load_settings
@@ -59,9 +60,11 @@ class RagAgent:
     ) -> None:
         settings = settings or load_settings()
         checkpointer = checkpointer or InMemorySaver(serde=build_serializer())  # long threads are read cheaply
-        registry = build_registry(knowledge, tools, model=model or settings.model)
+        model = model or settings.model
+        chat_model = load_chat_model(model) if isinstance(model, str) else model
+        registry = build_registry(knowledge, tools, model=chat_model)
         self.graph: RagGraph = build_rag_graph(
-            model=model or settings.model,
+            model=chat_model,
             tools=registry.values(),
             mode=mode,
             budget=budget or budget_from(settings),
@@ -98,7 +101,7 @@ class RagAgent:
         earlier: Sequence[BaseMessage] = (),
         context: ContextLike = None,
         principal: Principal | None = None,
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """The events of the turn as they happen; the last one is `TurnEnded`, or `ErrorRaised` before the error.
 
         What keeps the turn from starting is raised without an event. Closing the iterator stops the turn.
@@ -128,7 +131,7 @@ class RagAgent:
         thread: str,
         context: ContextLike = None,
         principal: Principal | None = None,
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """`aedit` as events."""
         return self._stream(Edit(message_id, text), thread, context, principal)
 
@@ -140,7 +143,7 @@ class RagAgent:
 
     def astream_regenerate(
         self, message_id: str, *, thread: str, context: ContextLike = None, principal: Principal | None = None
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """`aregenerate` as events."""
         return self._stream(Regenerate(message_id), thread, context, principal)
 
@@ -165,7 +168,7 @@ class RagAgent:
         thread: str,
         context: ContextLike = None,
         principal: Principal | None = None,
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """`aresume` as events."""
         return self._stream(Resume(results), thread, context, principal)
 
@@ -234,26 +237,17 @@ class RagAgent:
             raise ThreadError(f"thread={thread!r} is empty; leave it out for a new thread")
         await self._turns.run(start, thread, as_context(context), emit, with_text=with_text)
 
-    async def _stream(
+    def _stream(
         self, start: Start, thread: str, context: ContextLike, principal: Principal | None
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
+        """No generator itself: the turn is the principal's who acts at the call, whoever reads the events."""
+
+        def run(emit: Callable[[Event], None]) -> Awaitable[None]:
+            return self._run(start, emit, thread, context, with_text=True)
+
         with _acting(principal):
-
-            def run(emit: Callable[[Event], None]) -> Awaitable[None]:
-                return self._run(start, emit, thread, context, with_text=True)
-
             events = in_own_task(run)
-        is_started = False
-        try:
-            async for event in events:
-                is_started = True
-                yield event
-        except Exception as error:
-            if is_started:
-                yield ErrorRaised(str(error) if isinstance(error, GraphragError) else type(error).__name__)
-            raise
-        finally:
-            await events.aclose()
+        return _with_error(events)
 
     async def _collect(self, start: Start, thread: str, context: ContextLike, principal: Principal | None) -> Answer:
         collected = Collected()
@@ -276,6 +270,22 @@ def as_context(given: ContextLike) -> AgentContext:
     except ValidationError as error:
         problems = (f"{'.'.join(map(str, item['loc']))}={item['input']!r}: {item['msg']}" for item in error.errors())
         raise SettingsError(f"bad context: {'; '.join(problems)}") from None
+
+
+async def _with_error(events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+    """The events, and after them the error that ended the turn, as an event before it is raised."""
+    last = ""
+    try:
+        async for event in events:
+            last = event.event_id
+            yield event
+    except Exception as error:
+        if last:
+            told = str(error) if isinstance(error, GraphragError) else type(error).__name__
+            yield ErrorRaised(told, event_id=id_after(last))
+        raise
+    finally:
+        await events.aclose()
 
 
 def _acting(principal: Principal | None) -> AbstractContextManager[Any]:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any, Unpack
 
 from langchain_core.language_models import BaseChatModel
@@ -28,6 +29,7 @@ from graphrag_agent.retrieval.search.options import SearchChoices
 from graphrag_agent.retrieval.search.rerank import resolve_reranker
 from graphrag_agent.retrieval.search.result import SearchResult
 from graphrag_agent.retrieval.search.strategies import QueryWriter
+from graphrag_agent.retrieval.stores.opening import checked_folder, has_folder
 from graphrag_agent.retrieval.stores.server_address import QdrantServer, is_server
 from graphrag_agent.settings import Settings
 from graphrag_agent.tools.knowledge_search import Searchable, build_knowledge_search
@@ -58,9 +60,10 @@ def build_rag_graph(
     """
     if mode not in MODES:
         raise SettingsError(f"mode={mode!r} is unknown; there is: {', '.join(MODES)}")
+    chat_model = load_chat_model(model) if isinstance(model, str) else model
     loop = Loop(
-        chat_model=load_chat_model(model) if isinstance(model, str) else model,
-        tools=build_registry(knowledge, tools, model=model),
+        chat_model=chat_model,
+        tools=build_registry(knowledge, tools, model=chat_model),
         budget=budget or Budget(),
     )
     return draw(loop).compile(checkpointer=checkpointer, store=store, name="graphrag_agent")
@@ -88,6 +91,11 @@ def build_query_writer(model: BaseChatModel | str) -> QueryWriter | None:
 def budget_from(settings: Settings) -> Budget:
     """The budget that the settings give every turn."""
     return Budget(**{name: getattr(settings, name) for name in TurnLimits.model_fields})
+
+
+def home_of(settings: Settings) -> Path:
+    """The folder for what is kept on this machine: the knowledge base's, or here where that is on a server."""
+    return checked_folder(settings.kb if has_folder(settings.kb) else ".graphrag")
 
 
 def open_knowledge_base(settings: Settings, *, reembed: bool = False) -> KnowledgeBase:
@@ -128,6 +136,11 @@ class LazyKnowledge:
     ) -> SearchResult:
         """Hits for the query inside the scope, best first."""
         return await (await self._knowledge()).asearch(query, scope=scope, top_k=top_k, **choices)
+
+    async def aclose(self) -> None:
+        """Close what was opened."""
+        if self._opened is not None:
+            await self._opened.aclose()
 
     async def aread(
         self, document_id: str, *, start: int = 0, end: int | None = None, scope: Scope | None = None

@@ -163,3 +163,9 @@ def event_from_dict(given: Mapping[str, Any]) -> Event:
     except TypeError as error:
         raise SettingsError(f"an event of type {given['type']!r} can't be read: {error}") from None
     return event
+
+
+def id_after(event_id: str) -> str:
+    """The `event_id` of what comes next in the same turn."""
+    turn, _, number = event_id.rpartition(":")
+    return f"{turn}:{int(number) + 1}"

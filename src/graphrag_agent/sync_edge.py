@@ -88,7 +88,7 @@ class BackgroundTask:
 def iterate_sync(items: AsyncIterator[T]) -> Iterator[T]:
     """The items one by one, all from one task on the background loop.
 
-    Leaving the loop early cancels the task, and so the work behind it.
+    Leaving the loop early cancels the task, and so the work behind it, and waits for its end.
     """
     pending: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
 
@@ -98,7 +98,13 @@ def iterate_sync(items: AsyncIterator[T]) -> Iterator[T]:
 
     draining = drain()
     _refuse_own_loop(draining)
-    cancel = _start(draining, lambda task: pending.put((False, _error_of(task))))
+    ended: Future[None] = Future()
+
+    def end(task: asyncio.Task[None]) -> None:
+        pending.put((False, _error_of(task)))
+        ended.set_result(None)
+
+    cancel = _start(draining, end)
     try:
         while True:
             try:
@@ -113,6 +119,9 @@ def iterate_sync(items: AsyncIterator[T]) -> Iterator[T]:
                 raise value
     finally:
         cancel()
+        if threading.current_thread().name != _THREAD_NAME:  # where the collector may close it, and would wait for ever
+            while not ended.done():
+                wait([ended], timeout=_WAKE_SECONDS)
 
 
 async def on_background_loop(coroutine: Coroutine[Any, Any, T]) -> T:

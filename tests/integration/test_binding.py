@@ -36,3 +36,19 @@ def test_a_placeholder_is_bound_to_each_scope_once_and_never_shared():
     seen = [request.messages[-1].text.partition("\n")[0] for request in model.requests[1::2]]
     assert seen == ["a for acme", "a for globex", "a for acme"]
     assert [scope.tenant for scope in made] == ["acme", "globex"]
+
+
+def test_tools_that_differ_in_their_description_alone_are_not_mixed_up():
+    """A model bound for one client must not be another's."""
+
+    class Binding(ScriptedChatModel):
+        def bind_tools(self, tools: Any, **options: Any) -> Any:
+            told.append([tool.description for tool in tools if tool.name == "panel"])
+            return super().bind_tools(tools, **options)
+
+    told: list[list[str]] = []
+    rag = RagAgent(model=Binding("a", "b"))
+    for description in ("Ann's panel", "Bob's panel"):
+        panel = {"name": "panel", "description": description, "parameters": {"type": "object", "properties": {}}}
+        rag.ask("q", context={"client_tools": [panel]})
+    assert told == [["Ann's panel"], ["Bob's panel"]]

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
 from graphrag_agent.errors import CheckpointerError, SettingsError
 from graphrag_agent.persistence import pooled_postgres
 from graphrag_agent.persistence.checkpointers import checkpointer_from, open_checkpointer, open_checkpointer_sync
+from graphrag_agent.persistence.guarded import GuardedSaver
 from graphrag_agent.persistence.pruning import prune_thread
 from graphrag_agent.settings import load_settings
 from tests.postgres_server import PostgresServer
@@ -234,3 +236,37 @@ async def test_the_settings_name_the_checkpointer_and_hide_the_password(
     with pytest.raises(SettingsError, match="did you mean GRAPHRAG_DATABASE_URL") as caught:
         load_settings()
     assert "secret-word" not in str(caught.value)
+
+
+async def test_a_list_that_breaks_off_is_read_again_whole():
+    class Base(BaseCheckpointSaver[str]):
+        tries = 0
+
+        async def alist(self, config: Any, **options: Any) -> Any:
+            Base.tries += 1
+            yield 1
+            if Base.tries == 1:
+                raise ConnectionError("reset")
+            yield 2
+
+    class Patient(GuardedSaver, Base):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.loop = asyncio.get_running_loop()
+
+        async def guarded(self, call: Any) -> Any:
+            try:
+                return await call()
+            except ConnectionError:
+                return await call()
+
+    assert [item async for item in Patient().alist(None)] == [1, 2]
+
+
+async def test_a_write_after_the_end_is_refused_and_does_not_wait_for_ever(tmp_path: Path):
+    async with opened("sqlite", tmp_path / "t.sqlite", "") as world:
+        await world.ask("one?")
+    async with asyncio.timeout(5):
+        with pytest.raises(CheckpointerError, match="closed"):
+            await world.saver.aput(
+                {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, empty_checkpoint(), {}, {}
+            )

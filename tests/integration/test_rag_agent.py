@@ -134,3 +134,36 @@ def test_context_may_be_an_object():
     knowledge = CannedKnowledge()
     agent("hello", knowledge=knowledge).ask("q", context=AgentContext(retrieval="none"))
     assert knowledge.queries == []
+
+
+def test_a_stream_is_the_turn_of_who_acted_when_it_was_asked_for():
+    ann = Principal(tenant="acme", user="ann")
+    rag = RagAgent(model=ScriptedChatModel("Hello."))
+    with acting_as(ann):
+        events = rag.stream("Hi?", thread="t")
+    assert [event.type for event in events][-1] == "turn_ended"
+    assert len(rag.history("t", principal=ann)) == 2
+    assert rag.history("t") == []
+
+
+def test_who_leaves_a_stream_can_ask_again_at_once():
+    rag = RagAgent(model=ScriptedChatModel(*["Hello to you, and to all of yours."] * 12, chunk_delay_seconds=0.01))
+    for _ in range(5):
+        for _event in rag.stream("Hi?", thread="t"):
+            break
+        assert rag.ask("Hi again?", thread="t").text.startswith("Hello")
+
+
+def test_the_event_of_an_error_has_an_id_behind_the_last_ones(monkeypatch: pytest.MonkeyPatch):
+    async def broken(*args: Any, **options: Any) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr("graphrag_agent.graph.nodes.start_turn.recall_evidence", broken)
+    seen: list[Any] = []
+    rag = RagAgent(model=ScriptedChatModel())
+    with pytest.raises(RuntimeError, match="boom"):
+        for event in rag.stream("q", thread="t"):
+            seen.append(event)
+    ids = [event.event_id for event in seen]
+    assert seen[-1].type == "error"
+    assert ids == [f"{ids[0].partition(':')[0]}:{number}" for number in range(1, len(ids) + 1)]

@@ -18,7 +18,9 @@ _WORST: tuple[Support, ...] = ("unsupported", "weak", "supported")
 MAX_CHECKED = 200
 """Cited sentences that are checked; a longer answer is no answer."""
 MIN_WORDS = 5
-"""Of a sentence in another language than its source, for it to be more than a greeting."""
+"""Of a sentence in another script than its source, for it to be more than a greeting."""
+_LATIN = frozenset({"english", "latin"})
+"""One from the other is only guessed, so words must tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,8 @@ def draws_on(text: str, evidence: Sequence[Evidence]) -> bool:
     passages = [Passage(item) for item in evidence]
     for sentence in split_sentences(text)[:MAX_CHECKED]:
         claim = Text(sentence.text)
-        if claim.script not in {passage.script for passage in passages} and len(claim.term_set) >= MIN_WORDS:
+        scripts = {_LATIN if passage.script in _LATIN else frozenset({passage.script}) for passage in passages}
+        if not any(claim.script in same for same in scripts) and len(claim.term_set) >= MIN_WORDS:
             return True  # nothing to compare, so the benefit of the doubt is the reader's
         near = frozenset[str]().union(*(found.term_set for found in best_sentences(claim, passages)))
         if len(claim.term_set) > 1 and len(claim.term_set & near) >= SUPPORTED_FROM * len(claim.term_set):

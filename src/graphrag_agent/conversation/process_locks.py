@@ -125,7 +125,7 @@ class AdvisoryLocks:
                 if is_ours := await self._ask("SELECT pg_try_advisory_lock(%s)", thread):
                     self._held.add(thread)
             finally:
-                await self._return_unused()
+                await asyncio.shield(self._return_unused())
             return is_ours
 
     async def unlock(self, thread: str) -> None:
@@ -147,9 +147,15 @@ class AdvisoryLocks:
 
     async def _return_unused(self) -> None:
         connection = self._connection
-        if connection is not None and (not self._held or connection.closed):
-            self._connection = None
-            await self._pool.putconn(connection)
+        if connection is None or (self._held and not connection.closed):
+            return
+        self._connection = None
+        if not connection.closed:
+            try:  # a lock may have been granted to a task that was cancelled before it heard of it
+                await connection.execute("SELECT pg_advisory_unlock_all()")
+            except Exception:
+                await connection.close()
+        await self._pool.putconn(connection)
 
 
 _files: dict[Path, int] = {}

@@ -83,11 +83,11 @@ class RunningTurns:
             self._leave(turn, waiting)
 
     def find(self, thread_or_turn: str, owner: str) -> RunningTurn | None:
-        """The owner's turn of that id, or on that thread."""
+        """The owner's turn of that id, or on that thread; none whose loop was closed, for which nobody can wait."""
         with self._lock:
             turn = self._turns.get(thread_or_turn)
             turns = [turn] if turn else [turn for turn in self._turns.values() if turn.id == thread_or_turn]
-        return next((turn for turn in turns if turn.owner == owner), None)
+        return next((turn for turn in turns if turn.owner == owner and not turn.is_lost), None)
 
     def _take(self, turn: RunningTurn, when_busy: WhenBusy) -> Future[None] | None:
         """None where the thread was free, else what is done when it is the turn's."""

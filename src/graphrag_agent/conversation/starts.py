@@ -12,7 +12,7 @@ from langgraph.types import Command
 
 from graphrag_agent.conversation.thread_history import ThreadHistory
 from graphrag_agent.errors import SettingsError, ThreadError
-from graphrag_agent.graph.prompts.building import CANCELLED
+from graphrag_agent.graph.prompts.history import CANCELLED
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from graphrag_agent.conversation.running_turns import unknown_thread
 from graphrag_agent.errors import ThreadError
 from graphrag_agent.identity import OWNER_KEY, PUBLIC_OWNER
+from graphrag_agent.persistence import steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +136,8 @@ def config_of(thread: str, head: str | None = None) -> RunnableConfig:
 
 def is_finished(saved: CheckpointTuple) -> bool:
     """Whether nothing was left to run. The stub that durability "exit" begins with has no metadata and no turn."""
-    values = saved.checkpoint["channel_values"]
-    is_waiting = values.get("__pregel_tasks") or any(name.startswith(("branch:to:", "__start__")) for name in values)
-    return bool((saved.metadata or {}).get("source")) and not is_waiting
+    metadata = saved.metadata or {}
+    return bool(metadata.get("source")) and steps.is_finished(metadata, saved.checkpoint["channel_values"])
 
 
 def _parent_of(saved: CheckpointTuple) -> str:

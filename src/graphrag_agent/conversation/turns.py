@@ -20,7 +20,7 @@ from graphrag_agent.conversation.running_turns import RunningTurn, WhenBusy, run
 from graphrag_agent.conversation.starts import Begun, Start, begin, cancelled
 from graphrag_agent.conversation.thread_history import ThreadHistory, config_of
 from graphrag_agent.events import AnswerReady, Event, TurnEnded, TurnStarted
-from graphrag_agent.graph.prompts.building import CANCELLED
+from graphrag_agent.graph.prompts.history import CANCELLED
 from graphrag_agent.graph.state import emptied
 from graphrag_agent.identity import OWNER_KEY, PUBLIC_OWNER, acting_principal, owner_of
 from graphrag_agent.persistence.pruning import prune_thread

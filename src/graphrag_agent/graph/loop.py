@@ -178,8 +178,12 @@ class Request:
         return "one_shot" if SEARCH_TOOL in tools else "none"
 
 
-def _names_of(tools: Sequence[BaseTool]) -> tuple[tuple[str, str], ...]:
-    return tuple((tool.name, str(tool.args_schema) if isinstance(tool.args_schema, dict) else "") for tool in tools)
+def _names_of(tools: Sequence[BaseTool]) -> tuple[tuple[str, str, str], ...]:
+    """What tells tools apart: a client's may differ in their description alone."""
+    return tuple(
+        (tool.name, tool.description, str(tool.args_schema) if isinstance(tool.args_schema, dict) else "")
+        for tool in tools
+    )
 
 
 def principal_of(user: Any) -> Principal:

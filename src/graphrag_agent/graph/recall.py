@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -77,7 +78,7 @@ async def recall_evidence(
     was, or no longer there for this principal.
     """
     read = next((spec.read for spec in request.tools.values() if spec.read), None)
-    places = list(_cited(history)) if read and limit > 0 else []
+    places = list(islice(_cited(history), MAX_PASSAGES)) if read and limit > 0 else []
     if read is None or not places:
         return None
     texts = await _read_all(read, places, request)
@@ -120,7 +121,7 @@ def _cited(history: Sequence[BaseMessage]) -> Iterator[_Place]:
     for message in reversed(history):
         kept = message.response_metadata.get("citations") if isinstance(message, AIMessage) else None
         answers += isinstance(message, AIMessage)
-        if answers > MAX_ANSWERS or len(seen) >= MAX_PASSAGES:
+        if answers > MAX_ANSWERS:
             return
         for value in kept[:MAX_PASSAGES] if isinstance(kept, list | tuple) else ():
             place = _place(value)

@@ -105,7 +105,11 @@ class _Writer:
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting, []
-                for waiting, error in zip(batch, await self._in_thread(self._commit_each, batch), strict=True):
+                try:
+                    errors = await self._in_thread(self._commit_each, batch)
+                except RuntimeError as closed:  # the thread has ended meanwhile
+                    errors = [CheckpointerError(f"the checkpointer is closed: {closed}")] * len(batch)
+                for waiting, error in zip(batch, errors, strict=True):
                     if waiting.written.done():  # the caller was cancelled
                         continue
                     if error is None:

@@ -85,12 +85,13 @@ class GuardedSaver(BaseCheckpointSaver[str]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Checkpoints, newest first."""
-        found = super().alist(config, filter=filter, before=before, limit=limit)
-        while True:
-            try:
-                yield await self.guarded(lambda: anext(found))
-            except StopAsyncIteration:
-                return
+
+        async def read() -> Sequence[CheckpointTuple]:
+            found = super(GuardedSaver, self).alist(config, filter=filter, before=before, limit=limit)
+            return [item async for item in found]
+
+        for item in await self.guarded(read):  # whole: a list that broke off can't be gone on with
+            yield item
 
     async def aput(
         self,

@@ -133,6 +133,8 @@ def test_sections_of_one_document_may_have_their_own_numbers():
         ("Sick leave lasts 99 days a year.", True),
         ("Nothing was found in the documents.", False),
         ("done", False),
+        ("Leider enthalten die Unterlagen darüber keine Angaben.", False),
+        ("I found nothing about parental matters here, unfortunately; please try other keywords instead.", False),
         ("Больничный длится десять дней в году, он полностью оплачивается.", True),
         ("", False),
     ],

@@ -52,6 +52,7 @@ def test_a_turn_whose_loop_was_closed_over_it_does_not_hold_the_thread():
     loop = asyncio.new_event_loop()
     lost = loop.run_until_complete(lose())
     loop.close()
+    assert turns.find("t", "ann") is None, "nobody can stop it"
 
     async def take() -> None:
         async with turns.hold(turn(), "refuse"):

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from graphrag_agent.citations import Evidence
 from graphrag_agent.context import Budget
 from graphrag_agent.graph.policy.pairing import pairing_problems
 from graphrag_agent.graph.prompts.building import build_prompt
@@ -15,6 +16,7 @@ from graphrag_agent.graph.prompts.digest import Summary, digest_lines, earlier_t
 from graphrag_agent.graph.prompts.history import split_history, tokens_of, turns_backwards
 from graphrag_agent.graph.prompts.window import room_in, within_window
 from graphrag_agent.token_estimate import estimate_tokens
+from graphrag_agent.tools.evidence_message import render_evidence
 
 LENGTHS = st.integers(0, 400)
 
@@ -172,3 +174,27 @@ def test_a_prompt_of_a_thread_ten_times_as_long_costs_the_same(summary: Any):
 
     short, long = thread(200), thread(2_000)
     assert cost(long) <= 1.5 * cost(short)
+
+
+@pytest.mark.parametrize("question", [10, 9_000])
+def test_evidence_of_one_search_stays_within_the_window_too(question: int):
+    limits = within_window(Budget(), 8_000)
+    history = [*thread(30, 60), HumanMessage("x" * question, id="now")]
+    content, artifact = render_evidence([_evidence(number) for number in range(8)])
+    asked = AIMessage("", tool_calls=[{"name": "knowledge_search", "args": {"query": "x"}, "id": "1"}])
+    result = ToolMessage(content, tool_call_id="1", name="knowledge_search", artifact=artifact)
+    prompt = build_prompt("one_shot", history, [asked, result], limits)
+    assert sum(map(tokens_of, prompt)) <= room_in(limits) + 80
+    assert "<evidence id=" in prompt[0].text
+
+
+def _evidence(number: int) -> Evidence:
+    text = f"Fact {number} holds for all of us. " * 60
+    return Evidence(f"k{number + 2}aaa", f"c{number}", "d", "T", "s.md", None, "", 1.0, 0, len(text), text)
+
+
+def test_a_long_summary_is_cut_for_a_run_with_less_room():
+    summary = Summary("They spoke of leave at some length. " * 200, 4, "a1")
+    pair = earlier_turns(thread(9), 10, summary, 100)
+    assert 0 < sum(map(tokens_of, pair)) < 200
+    assert "They spoke of leave" in pair[1].text

@@ -20,7 +20,7 @@ from graphrag_agent.graph.recall import recall_evidence
 from graphrag_agent.graph.state import TurnState, emptied
 from graphrag_agent.token_estimate import estimate_tokens
 
-RECALLED_SHARE = 0.25
+RECALLED_SHARE_OF_ROOM = 0.25
 """Of the room that the question leaves, what evidence of earlier turns may take."""
 
 
@@ -35,7 +35,7 @@ async def start_turn(loop: Loop, state: TurnState, config: RunnableConfig) -> Co
     started = Spent.begin((question and question.id) or "", now=now)
     cancelled = _cancelled(messages, Spent.of(state.get("budget"), now=now).question, started.question)
     update = {**({"messages": cancelled} if cancelled else {}), **emptied(state), "budget": started.at(now)}
-    limit = min(request.limits.max_recalled_tokens, int(room * RECALLED_SHARE)) if protocol != "none" else 0
+    limit = min(request.limits.max_recalled_tokens, int(room * RECALLED_SHARE_OF_ROOM)) if protocol != "none" else 0
     recalled = await recall_evidence(request, messages, question_id=started.question, limit=limit)
     if recalled:
         update["turn"] = Overwrite([recalled]) if "turn" in update else [recalled]

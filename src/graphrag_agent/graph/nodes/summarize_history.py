@@ -10,6 +10,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
@@ -21,6 +22,7 @@ from graphrag_agent.graph.prompts.digest import Summary, digest_lines, summary_t
 from graphrag_agent.graph.prompts.history import split_history
 from graphrag_agent.graph.prompts.loading import render_prompt
 from graphrag_agent.graph.state import TurnState
+from graphrag_agent.models.thoughts import without_thoughts
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +32,7 @@ SECONDS_SHARE = 0.25
 TOKENS_PER_WORD = 2
 """More than English needs, so that other languages stay within the tokens too."""
 
-QUIET: RunnableConfig = {"tags": ["nostream"], "run_name": "summarize_history"}
+QUIET: RunnableConfig = {"tags": [TAG_NOSTREAM], "run_name": "summarize_history"}
 """LangGraph keeps the tokens of a run with this tag out of the graph's own stream."""
 
 
@@ -54,8 +56,7 @@ async def summarize_history(loop: Loop, state: TurnState, config: RunnableConfig
     used = reply.usage_metadata or {"input_tokens": 0, "output_tokens": 0}
     spent = spent.plus(input_tokens=used["input_tokens"], output_tokens=used["output_tokens"])
     update: dict[str, Any] = {"budget": spent.at(time.time())}
-    written = reply.text.rpartition("</think>")[2].strip()
-    text = resolve_citations(written, {}).text
+    text = resolve_citations(without_thoughts(reply.text), {}).text
     if text := cut_to_sentences(text, summary_tokens(request.limits)).text:
         last = history[span[1] - 1].id or ""
         update["summary"] = Summary(text, span[1], last)._asdict()

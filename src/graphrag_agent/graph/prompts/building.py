@@ -11,7 +11,6 @@ from graphrag_agent.context import Budget
 from graphrag_agent.graph.loop import Protocol
 from graphrag_agent.graph.policy.pairing import pair_messages
 from graphrag_agent.graph.prompts.digest import Summary, earlier_turns, summary_tokens
-from graphrag_agent.graph.prompts.history import CANCELLED as CANCELLED
 from graphrag_agent.graph.prompts.history import as_dialogue, joined, split_history, tokens_of
 from graphrag_agent.graph.prompts.loading import render_prompt
 from graphrag_agent.graph.prompts.window import fit_turn, room_in
@@ -46,6 +45,8 @@ def build_prompt(
     message at the end would pass for the question. `advice`: what the model should know before this round; it is added
     to the last tool result, so that all before it stays the same from round to round and a provider's cache holds.
     """
+    if protocol == "one_shot":  # its evidence stands in the system message
+        turn, _ = fit_turn(turn, room_in(limits) - question_tokens(history) - estimate_tokens(system_text(protocol)))
     own = without_recalled(turn)
     system = system_text(protocol, turn, own)
     if stop_because:

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from graphrag_agent.citations import resolve_citations
 from graphrag_agent.context import Budget
+from graphrag_agent.graph.policy.packing import cut_to_sentences
 from graphrag_agent.graph.prompts.history import split_history, tokens_of, turns_backwards
 from graphrag_agent.graph.prompts.loading import render_prompt
 from graphrag_agent.models.sentences import split_sentences
@@ -72,7 +73,7 @@ def earlier_turns(history: Sequence[BaseMessage], end: int, summary: Summary, li
     The summary first, then a line a turn for those that it doesn't cover, as many of the newest as fit. The lines quote
     what others wrote, so they stand in a message like every other, never in the system prompt.
     """
-    text = summary.text if summary.covers <= end else ""
+    text = cut_to_sentences(summary.text, limit).text if summary.covers <= end else ""
     lines = digest_lines(history, summary.covers if text else 0, end, limit - estimate_tokens(text))
     if not (text or lines):
         return []

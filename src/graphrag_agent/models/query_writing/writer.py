@@ -10,6 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 
+from graphrag_agent.models.thoughts import without_thoughts
 from graphrag_agent.prompt_files import PromptFiles
 
 MAX_REPLY_CHARACTERS = 8_000
@@ -18,7 +19,6 @@ MAX_REPLY_CHARACTERS = 8_000
 _QUIET: RunnableConfig = {"tags": ["nostream"], "run_name": "query_writer"}
 """LangGraph keeps the tokens of a run with this tag out of the graph's own stream."""
 _render = PromptFiles(__package__).render
-_THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _MARKER = re.compile(r"^\s*(?:(?:[-*•–]|\d{1,2}[.)、:]|(?:query|q)\s*\d*\s*:)\s+)+", re.IGNORECASE)
 _QUOTES = "\"'“”«»「」`"
 
@@ -33,7 +33,7 @@ class ChatQueryWriter:
         """For multi_query a query a line of the reply, for hyde the reply as one passage."""
         asked = f"<query>\n{query.replace('<', '‹')}\n</query>"
         reply = await self._model.ainvoke([SystemMessage(_render(kind)), HumanMessage(asked)], _QUIET)
-        text = _THOUGHTS.sub("", reply.text[:MAX_REPLY_CHARACTERS]).strip()
+        text = without_thoughts(reply.text[:MAX_REPLY_CHARACTERS])
         if kind == "hyde":
             return [text]
         return [_MARKER.sub("", line).strip().strip(_QUOTES) for line in text.splitlines() if line.strip()]
