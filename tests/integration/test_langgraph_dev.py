@@ -2,13 +2,6 @@
 
 import asyncio
 import json
-import os
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +10,8 @@ import pytest
 from langgraph_sdk import get_client
 
 from graphrag_agent import KnowledgeBase
+from tests.dev_server import dev_server, new_home
 
-ROOT = Path(__file__).parents[2]
 EAGER_GRAPH = """
 from tests.integration.test_eager import SlowKnowledge, build
 
@@ -30,50 +23,16 @@ pytest.importorskip("langgraph_api", reason="needs the extra studio")
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """Base URL and log of a dev server over a folder with one document."""
-    home = tmp_path_factory.mktemp("studio")
-    for name in ("graphs", "langgraph.json"):
-        source = ROOT / name
-        shutil.copytree(source, home / name) if source.is_dir() else shutil.copy(source, home / name)
+    home = new_home(tmp_path_factory.mktemp("studio"), "langgraph.json")
     (home / "graphs" / "eager.py").write_text(EAGER_GRAPH)
     config = json.loads((home / "langgraph.json").read_text())
     config["graphs"]["eager"] = "./graphs/eager.py:graph"
     (home / "langgraph.json").write_text(json.dumps(config))
-    (home / "pyproject.toml").write_text('[project]\nname = "studio-test"\nversion = "0"\n')
     (home / "leave.md").write_text("# Leave\n\nSick leave lasts ten days a year.\n")
     with KnowledgeBase.open(home / ".graphrag", embedder="none") as knowledge:
         knowledge.ingest(home / "leave.md")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("LANGSMITH", "LANGCHAIN"))},
-        "GRAPHRAG_EMBEDDER": "none",
-        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
-        "PYTHONPATH": str(ROOT),
-    }
-    log = home / "server.log"
-    command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--port", str(port)]
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            command, cwd=home, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
-    try:
-        _wait_until_up(port, process, log)
-        yield f"http://127.0.0.1:{port}", log
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(20)
-
-
-def _wait_until_up(port: int, process: subprocess.Popen[Any], log: Path) -> None:
-    for _ in range(600):
-        assert process.poll() is None, log.read_text()
-        with socket.socket() as probe:
-            probe.settimeout(1)
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise AssertionError(log.read_text())
+    with dev_server(home, "langgraph.json") as url:
+        yield url, home / "server.log"
 
 
 async def _turn(url: str) -> tuple[list[str], set[str], dict[str, Any], list[str]]:
