@@ -181,7 +181,7 @@ def test_auth_without_tokens_does_not_start() -> None:
         auth_from(Settings())
 
 
-def test_what_is_not_named_is_refused(tmp_path: Path) -> None:
+def test_a_token_is_its_user_and_an_empty_one_is_nobody(tmp_path: Path) -> None:
     path = tmp_path / "tokens.json"
     path.write_text(json.dumps(TOKENS))
     auth = auth_from(Settings(tokens=str(path)))
