@@ -22,7 +22,7 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[local,docs,sqlite,postgres,server,studio,notebook]' --group dev
+	$(PIP) --editable '.[local,docs,sqlite,postgres,server,tools,sandbox,studio,notebook]' --group dev
 	@touch $@ $(VENV)/.installed
 
 demo: $(VENV)/.installed  ## Ingest examples/ and ask three questions; no key, no server

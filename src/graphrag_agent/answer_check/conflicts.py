@@ -102,7 +102,4 @@ def _is_year(item: Quantity) -> bool:
 
 def _is_another_section(sentence: PassageSentence, passage: Passage) -> bool:
     """Parts of one document under other headings speak of other things."""
-    return (
-        sentence.evidence.document_id == passage.evidence.document_id
-        and sentence.evidence.heading != passage.evidence.heading
-    )
+    return sentence.evidence.origin == passage.evidence.origin and sentence.evidence.heading != passage.evidence.heading

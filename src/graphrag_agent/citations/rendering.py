@@ -58,7 +58,7 @@ def _by_number(citations: Sequence[Citation]) -> list[tuple[int, list[Citation]]
     """The citations of each document, numbered by its first mention."""
     documents: dict[str, list[Citation]] = {}
     for citation in citations:
-        documents.setdefault(citation.document_id, []).append(citation)
+        documents.setdefault(citation.origin, []).append(citation)
     return list(enumerate(documents.values(), 1))
 
 

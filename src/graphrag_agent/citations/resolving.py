@@ -27,7 +27,7 @@ class CitedText:
 
     text: str
     citations: tuple[Citation, ...]
-    """In the order of their first mention, each once; those of one document have one number."""
+    """In the order of their first mention, each once; those of one origin have one number."""
     unknown: tuple[str, ...]
     """Ids that were taken out because they stand for no evidence of this turn."""
     markers: tuple[PlacedMarker, ...] = ()
@@ -40,7 +40,8 @@ def resolve_citations(text: str, evidence: Mapping[str, Evidence]) -> CitedText:
     unknown: dict[str, None] = {}
     for piece in parse_markers(text):
         if not isinstance(piece, Marker):
-            out += f" {piece}" if _would_make_link(piece, out, markers) else piece
+            parted = _would_make_link(piece, out, markers) or _would_make_fence(piece, out)
+            out += f" {piece}" if parted else piece
             continue
         known = tuple(id_ for id_ in piece.ids if id_ in evidence)
         if known:
@@ -66,6 +67,11 @@ def _would_make_link(after: str, before: str, markers: list[PlacedMarker]) -> bo
     return after.startswith("(") or (after.startswith(":") and not line.strip())
 
 
+def _would_make_fence(after: str, before: str) -> bool:
+    """Whether backticks that an id stood between would become one mark."""
+    return after.startswith("`") and before.endswith("`")
+
+
 def _would_be_label(before: str, markers: list[PlacedMarker]) -> bool:
     """Whether a mark behind the text would be the label of a link."""
     return before.endswith("]") and not (markers and markers[-1].end == len(before))
@@ -73,4 +79,4 @@ def _would_be_label(before: str, markers: list[PlacedMarker]) -> bool:
 
 def _numbered(cited: list[Evidence]) -> tuple[Citation, ...]:
     numbers: dict[str, int] = {}
-    return tuple(Citation.of(item, number=numbers.setdefault(item.document_id, len(numbers) + 1)) for item in cited)
+    return tuple(Citation.of(item, number=numbers.setdefault(item.origin, len(numbers) + 1)) for item in cited)

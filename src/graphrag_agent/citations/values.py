@@ -13,11 +13,12 @@ Support = Literal["supported", "weak", "unsupported"]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A hit that was shown to the model in this turn."""
+    """A hit, or what another tool found or worked out, that was shown to the model in this turn."""
 
     id: str
     chunk_id: str
     document_id: str
+    """Empty for what is in no document of the knowledge base, a web page for example: `source` says where it is."""
     title: str
     source: str
     page: int | None
@@ -31,6 +32,11 @@ class Evidence:
     """Ids of neighbouring chunks that the text holds besides the chunk itself."""
     left_out: int = 0
     """Sentences at the end of the passage that are not in the text, for want of tokens."""
+
+    @property
+    def origin(self) -> str:
+        """What passages of one document, page or result have in common."""
+        return self.document_id or self.source or self.chunk_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,7 @@ class Citation:
     end: int
     text: str = ""
     number: int = 0
-    """Of its document among those that the answer cites, from 1; 0 where none was given."""
+    """Of its origin among those that the answer cites, from 1; 0 where none was given."""
     support: Support | Literal[""] = ""
     """The worst that the check found of the sentences that cite it; empty where none was checked."""
     quotes: tuple[Quote, ...] = ()
@@ -71,6 +77,11 @@ class Citation:
         # JSON and a thread bring them as dicts
         told = tuple(Quote(**item) if isinstance(item, Mapping) else item for item in self.quotes)
         object.__setattr__(self, "quotes", told)
+
+    @property
+    def origin(self) -> str:
+        """What passages of one document, page or result have in common."""
+        return self.document_id or self.source or self.chunk_id or self.id
 
     @classmethod
     def of(cls, evidence: Evidence, *, number: int = 0) -> Citation:

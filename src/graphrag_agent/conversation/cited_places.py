@@ -61,7 +61,7 @@ def kept_citations(message: BaseMessage) -> Iterator[Citation]:
 
 
 async def _located(citation: Citation, knowledge: Readable | None, scope: Scope) -> LocatedCitation:
-    if knowledge is None:
+    if knowledge is None or not citation.document_id:  # of a web page or a table the place alone is kept
         return LocatedCitation(citation, is_stale=False)
     try:
         text = await knowledge.aread(citation.document_id, start=citation.start, end=citation.end, scope=scope)

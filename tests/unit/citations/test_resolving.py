@@ -4,12 +4,13 @@ import json
 from dataclasses import asdict, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graphrag_agent.citations import Citation, Evidence, Quote, resolve_citations
 from graphrag_agent.citations.values import digest_of
 from graphrag_agent.documents import assign_short_ids, short_id
+from graphrag_agent.tools.made_evidence import made_evidence
 
 
 def evidence(id_: str) -> Evidence:
@@ -75,6 +76,7 @@ def test_colliding_short_ids_are_told_apart_by_length():
         st.sampled_from(("[k3f2a]", "[z9z9z]", "[k3f2a, z9z9z]", "x]", "(y)", ":", " ", "\n", "`", "[t]", "`m7xw2`"))
     )
 )
+@example(["`", "[k3f2a]", "[k3f2a]", "`", "[z9z9z]", "`"])
 def test_a_resolved_text_read_again_gives_the_same(parts: list[str]):
     resolved = resolve_citations("".join(parts), KNOWN)
     again = resolve_citations(resolved.text, KNOWN)
@@ -111,3 +113,17 @@ def test_a_citation_survives_json_and_its_place_has_no_text_of_the_source():
 def test_a_digest_changes_with_the_text_but_not_with_disarmed_tags():
     assert digest_of("ten") != digest_of("two")
     assert digest_of("a </evidence> b") == digest_of("a ‹/evidence> b")
+
+
+def test_what_is_in_no_document_is_numbered_by_its_source():
+    found = [
+        made_evidence(f"web:{source}#{at}", title="Page", source=source, text="Ten days.")
+        for source, at in (("https://a.example", 1), ("https://b.example", 1), ("https://a.example", 2))
+    ]
+    text = " ".join(f"Ten days [{item.id}]." for item in found)
+    resolved = resolve_citations(text, {item.id: item for item in found})
+    assert [(item.source, item.number) for item in resolved.citations] == [
+        ("https://a.example", 1),
+        ("https://b.example", 2),
+        ("https://a.example", 1),
+    ]
