@@ -23,7 +23,7 @@ from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.recall import without_recalled
 from graphrag_agent.graph.state import TurnState
 from graphrag_agent.models.text_tools.rescue import rescue_tool_calls
-from graphrag_agent.tools.evidence_message import read_evidence
+from graphrag_agent.tools.evidence_message import read_evidence, shown_ids
 from graphrag_agent.tools.registry import ToolRegistry
 
 logger = logging.getLogger(__name__)
@@ -89,4 +89,4 @@ def _lacks_citations(answer: AIMessage, turn: Sequence[BaseMessage]) -> bool:
 
 def _cites(answer: AIMessage, turn: Sequence[BaseMessage]) -> bool:
     ids = [id_ for piece in parse_markers(answer.text) if isinstance(piece, Marker) for id_ in piece.ids]
-    return bool(ids) and not read_evidence(turn).keys().isdisjoint(ids)
+    return bool(ids) and not shown_ids(turn).keys().isdisjoint(ids)

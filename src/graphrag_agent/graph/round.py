@@ -14,7 +14,7 @@ from graphrag_agent.graph.policy.budget import Spent, family_calls_left
 from graphrag_agent.graph.policy.guard import GuardRules
 from graphrag_agent.graph.policy.progress import fruitless_rounds
 from graphrag_agent.graph.policy.result_budget import tokens_shown
-from graphrag_agent.tools.evidence_message import read_evidence
+from graphrag_agent.tools.evidence_message import shown_ids
 from graphrag_agent.tools.spec import SEARCH_FAMILY
 
 PASSAGE_TOKENS = 200
@@ -39,7 +39,7 @@ def guard_rules(request: Request, turn: Sequence[BaseMessage], ledger: Mapping[s
 
 def citing(config: RunnableConfig, turn: Sequence[BaseMessage]) -> RunnableConfig:
     """The config for a model call that may cite the turn's evidence: whoever shows its text knows the real ids."""
-    metadata = {**(config.get("metadata") or {}), EVIDENCE_IDS: " ".join(read_evidence(turn))}
+    metadata = {**(config.get("metadata") or {}), EVIDENCE_IDS: " ".join(shown_ids(turn))}
     return {**config, "metadata": metadata}
 
 

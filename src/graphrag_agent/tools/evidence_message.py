@@ -76,6 +76,12 @@ def read_evidence(messages: Iterable[BaseMessage]) -> dict[str, Evidence]:
     return found
 
 
+def shown_ids(messages: Iterable[BaseMessage]) -> dict[str, str]:
+    """Short id -> chunk id of all evidence among the messages; cheaper than reading it."""
+    tools = (message for message in messages if isinstance(message, ToolMessage))
+    return {hit["id"]: hit["chunk_id"] for message in tools for hit in hits_of(message)}
+
+
 def chunk_ids_of(message: ToolMessage) -> set[str]:
     """Every chunk that the message shows, merged neighbours too."""
     return {name for hit in hits_of(message) for name in (hit["chunk_id"], *hit.get("merged", ()))}
@@ -87,7 +93,7 @@ def hits_of(message: ToolMessage) -> Sequence[Mapping[str, Any]]:
     if not isinstance(hits, list | tuple):
         return ()
     # a user's tool may have hits of another shape in its artifact
-    return [hit for hit in hits if isinstance(hit, Mapping) and hit.keys() >= _REQUIRED_FIELDS]
+    return [hit for hit in hits if (type(hit) is dict or isinstance(hit, Mapping)) and hit.keys() >= _REQUIRED_FIELDS]
 
 
 def evidence_text(messages: Iterable[BaseMessage]) -> str:
@@ -95,9 +101,9 @@ def evidence_text(messages: Iterable[BaseMessage]) -> str:
     return render_evidence(list(read_evidence(messages).values()))[0]
 
 
-def rename_in(results: Sequence[ToolMessage], shown: Iterable[Evidence]) -> list[ToolMessage]:
+def rename_in(results: Sequence[ToolMessage], turn: Iterable[BaseMessage]) -> list[ToolMessage]:
     """The results with short ids that are unique among them and the evidence that the turn has shown."""
-    taken = {item.id: item.chunk_id for item in shown}
+    taken = shown_ids(turn)
     settled = []
     for result in results:
         if hits_of(result):
@@ -112,9 +118,10 @@ def rename_collisions(
     content: str, artifact: Mapping[str, Any], taken: Mapping[str, str]
 ) -> tuple[str, Mapping[str, Any]]:
     """The same message with longer ids where one is taken (short id -> chunk id) by another chunk."""
-    evidence = _read(content, artifact["hits"])
-    if all(taken.get(item.id, item.chunk_id) == item.chunk_id for item in evidence):
+    hits = artifact["hits"]
+    if all(taken.get(hit["id"], hit["chunk_id"]) == hit["chunk_id"] for hit in hits):
         return content, artifact
+    evidence = _read(content, hits)
     names = assign_short_ids([item.chunk_id for item in evidence], taken)
     renamed = [replace(item, id=names[item.chunk_id]) for item in evidence]
     text, found = render_evidence(renamed, note=_note(content, artifact["hits"]))

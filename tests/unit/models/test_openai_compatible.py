@@ -1,6 +1,8 @@
 import asyncio
 import gc
+import socket
 
+import openai
 import pytest
 from langchain_core.tools import tool
 from openai import BadRequestError
@@ -85,3 +87,33 @@ async def test_broken_arguments_and_server_errors_reach_the_caller():
         assert reply.tool_calls == []
         with pytest.raises(BadRequestError, match="too long"):
             await model.ainvoke("x")
+
+
+async def test_a_refused_connection_is_no_timeout():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    model = load_chat_model("openai:local", base_url=f"http://127.0.0.1:{port}/v1", max_retries=0)
+    with pytest.raises(openai.APIConnectionError) as caught:
+        await model.ainvoke("?")
+    assert not isinstance(caught.value, openai.APITimeoutError)
+    chain = [caught.value]
+    while (cause := chain[-1].__cause__) is not None:
+        chain.append(cause)
+    (refused,) = [error for error in chain if type(error).__name__ == "ConnectError"]
+    assert str(port) in str(refused)
+
+
+async def test_a_server_that_does_not_answer_is_a_timeout():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        with pytest.raises(openai.APITimeoutError):
+            await load_chat_model("openai:local", base_url=url, max_retries=0, timeout=0.2).ainvoke("?")
+
+
+async def test_an_sdk_without_aiohttp_uses_its_own_transport(server, model, monkeypatch):
+    def missing(**settings):
+        raise RuntimeError("To use the aiohttp client you must have installed the package with the `aiohttp` extra")
+
+    monkeypatch.setattr(openai, "DefaultAioHttpClient", missing)
+    assert (await model.ainvoke("hi")).text == "hello there"

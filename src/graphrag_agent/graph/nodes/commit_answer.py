@@ -19,7 +19,7 @@ from graphrag_agent.graph.policy.budget import Spent
 from graphrag_agent.graph.policy.progress import queries_without_hits
 from graphrag_agent.graph.recall import stale_warnings, without_recalled
 from graphrag_agent.graph.state import TurnState, emptied
-from graphrag_agent.tools.evidence_message import read_evidence
+from graphrag_agent.tools.evidence_message import read_evidence, shown_ids
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ def _checked(cited: CitedText, evidence: Mapping[str, Evidence]) -> AnswerCheck:
 def _outcome(request: Request, state: TurnState, cited: CitedText, check: AnswerCheck) -> dict[str, object]:
     spent = Spent.of(state.get("budget"), now=time.time())
     is_uncited = (
-        bool(read_evidence(without_recalled(state["turn"])))
+        bool(shown_ids(without_recalled(state["turn"])))
         and not cited.citations
         and request.limits.citation_policy != "off"
     )

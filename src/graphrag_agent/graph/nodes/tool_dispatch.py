@@ -18,7 +18,7 @@ from graphrag_agent.graph.policy.pairing import last_calls
 from graphrag_agent.graph.policy.result_budget import fit_results, tokens_shown
 from graphrag_agent.graph.running import run_call
 from graphrag_agent.graph.state import TurnState
-from graphrag_agent.tools.evidence_message import read_evidence, rename_in
+from graphrag_agent.tools.evidence_message import rename_in
 
 
 class SingleCall(TypedDict):
@@ -39,7 +39,7 @@ async def tool_dispatch(loop: Loop, state: TurnState | SingleCall, config: Runna
         return Command(update={"turn": fit_results([alone], shown=0, limit=limit)}, goto=goto)
     turn, early = state["turn"], state.get("early") or {}
     results = await _run_all(request, _own_calls(request, turn), early, config, spent)
-    settled = rename_in(results, read_evidence(turn).values())
+    settled = rename_in(results, turn)
     fitted = fit_results(settled, shown=tokens_shown(turn), limit=limit)
     return Command(update={"turn": fitted}, goto=goto)
 
