@@ -316,7 +316,7 @@ async def test_a_closed_store_says_so(shim: QdrantShim) -> None:
 
 async def test_after_its_rest_the_server_is_asked_again(shim: QdrantShim) -> None:
     clock = iter([0.0] * 3 + [1.0] + [100.0] * 9)
-    server = QdrantServer(shim.base_url, timeout_seconds=0.4)
+    server = QdrantServer(shim.base_url, timeout_seconds=5)
     calls = ServerCalls(server, breaker=CircuitBreaker(failures=1, clock=lambda: next(clock)))
     store = ServerStore(server, calls=calls)
     shim.fail(Reply(500, b"down"))
