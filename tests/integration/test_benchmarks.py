@@ -13,6 +13,8 @@ from benchmarks import citation_check, retrieval
 from benchmarks.agent_loop import report
 from benchmarks.agent_loop.scenarios import SCENARIOS
 from benchmarks.agent_loop.script import ROUNDS, Reply, answer, found, reply_to
+from benchmarks.growth import report as growth
+from benchmarks.growth.turns import PAYLOAD, passages
 
 CONTENDERS = ["graphrag_agent", "create_agent", "state_graph", "httpx"]
 TINY = ["--json", "--repeat", "1", "--turns", "1", "--at-most", "2", "--gap-ms", "0.2"]
@@ -130,3 +132,24 @@ def test_the_check_of_citations_is_measured_on_both_languages(tmp_path: Path, ca
     assert told["zh"]["claims"] == 4
     assert citation_check.main([str(tmp_path), "--show", "answer"]) == 0
     assert "false: number" in capsys.readouterr().out
+
+
+def test_growth_tells_what_each_contender_leaves_on_disk():
+    ours, theirs = growth.Case("sqlite", "graphrag_agent", "sync"), growth.Case("sqlite", "create_agent", "async")
+    report_ = growth.measure([ours, theirs], 12)
+    small, large = report_["rows"]
+    assert (small["contender"], small["payload"], large["payload"]) == ("graphrag_agent", False, True)
+    assert 10 * small["mb_a_turn"] < large["mb_a_turn"]
+    if small["fsyncs_a_turn"] is not None:  # where strace is
+        assert small["fsyncs_a_turn"] < large["fsyncs_a_turn"]
+    assert report_["targets"]["tool results in the database"] == {"value": False, "limit": False, "met": True}
+    assert "MISSED" in "\n".join(growth.render({**report_, "targets": {"a": {"value": 1, "limit": 0, "met": False}}}))
+
+
+def test_a_payload_is_found_where_it_is(tmp_path: Path):
+    assert all(PAYLOAD in text and len(text) == 600 for text in passages("a question"))
+    row = {"store": "sqlite", "contender": "graphrag_agent", "payload": True, "mb_a_turn": 0.5}
+    assert {name: target["met"] for name, target in growth.judge([row])} == {
+        "megabytes a turn": False,
+        "tool results in the database": False,
+    }
