@@ -33,7 +33,7 @@ OURS, AGENT = "graphrag_agent", "create_agent"
 SEARCHES = 3
 PAYLOAD = "clause7 clause8"
 """In every search result, and in nothing else."""
-_WORDS = " ".join(f"clause{number}" for number in range(66))
+_WORDS = " ".join(f"clause{number}" for number in range(70))
 PASSAGES, PASSAGE_CHARACTERS = 5, 600
 MEASUREMENTS = 20
 """Times that the size is taken."""
