@@ -15,6 +15,7 @@ from benchmarks.agent_loop.scenarios import SCENARIOS
 from benchmarks.agent_loop.script import ROUNDS, Reply, answer, found, reply_to
 from benchmarks.growth import report as growth
 from benchmarks.growth.turns import PAYLOAD, passages
+from benchmarks.http_load import report as load_report
 
 CONTENDERS = ["graphrag_agent", "create_agent", "state_graph", "httpx"]
 TINY = ["--json", "--repeat", "1", "--turns", "1", "--at-most", "2", "--gap-ms", "0.2"]
@@ -153,3 +154,13 @@ def test_a_payload_is_found_where_it_is(tmp_path: Path):
         "megabytes a turn": False,
         "tool results in the database": False,
     }
+
+
+@pytest.mark.slow
+def test_a_load_of_two_users_is_answered_and_watched():
+    pytest.importorskip("uvicorn", reason="the load goes to the HTTP app")
+    report_ = load_report.measure(streams=2, seconds=1)
+    assert (report_["errors"], report_["first_errors"], report_["turns"], report_["streams"]) == (0, [], 2, 2)
+    assert 0 < report_["first_text_s"]["p50"] < report_["turn_s"]["p50"]
+    assert all(megabytes > 50 for megabytes in report_["server_mb"])
+    assert "MISSED" in "\n".join(load_report.render({**report_, "errors": 1, "first_errors": ["status 500"]}))

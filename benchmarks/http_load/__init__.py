@@ -1,0 +1,1 @@
+"""Many streams at once through the HTTP app, for a long time: errors, delays and memory."""
