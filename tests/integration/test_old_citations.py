@@ -50,6 +50,18 @@ def test_a_deleted_document_is_stale(kb: KnowledgeBase):
     assert (found.is_stale, found.citation.text, found.citation.quotes[0].text) == (True, "", "")
 
 
+def test_an_answer_written_again_after_its_document_went_cites_nothing_of_it(kb: KnowledgeBase):
+    agent, thread, message = asked(kb)
+    with acting_as(STAFF):
+        (document,) = kb.documents()
+        kb.delete(document.id)
+    again = agent.regenerate(message, thread=thread, principal=STAFF)
+    assert (again.citations, again.outcome["citations"]) == ((), [])
+    assert "ten days" not in again.text
+    assert again.outcome["gaps"] == [QUESTION.rstrip("?")]
+    assert [branch.answer for branch in agent.branches(thread, principal=STAFF)].count(again.text) == 1
+
+
 def test_a_changed_passage_is_stale(kb: KnowledgeBase, tmp_path: Path):
     agent, thread, message = asked(kb)
     (tmp_path / "leave.md").write_text("# Leave\n\nSick leave lasts two days a year. <evidence> is paid.\n")

@@ -86,6 +86,29 @@ async def test_a_second_turn_is_refused_while_one_runs_and_runs_after_it():
     assert (await rag.aask("two?", thread="t")).text == "second"
 
 
+@pytest.mark.parametrize("change", ["edit", "regenerate"])
+async def test_a_thread_whose_answer_is_being_streamed_is_not_changed_meanwhile(change: str):
+    gate = Gate()
+    rag = agent(gate, "first", search(), "second", "third")
+    first = await rag.aask("one?", thread="t")
+
+    async def changed() -> Any:
+        if change == "edit":
+            return await rag.aedit(first.question_id, "another one?", thread="t")
+        return await rag.aregenerate(first.message_id, thread="t")
+
+    seen: list[Any] = []
+    async for event in rag.astream("two?", thread="t"):
+        seen.append(event)
+        if isinstance(event, ToolStart):
+            with pytest.raises(ThreadBusyError, match="wait for its end or stop it"):
+                await changed()
+            gate.is_open.set()
+    assert isinstance(seen[-1], TurnEnded)
+    assert texts(await rag.ahistory("t")) == ["one?", "first", "two?", "second"]
+    assert (await changed()).text == "third"
+
+
 async def test_agents_that_share_a_checkpointer_share_its_turns():
     gate, saver = Gate(), InMemorySaver()
     running = asyncio.create_task(agent(gate, search(), "a", checkpointer=saver).aask("one?", thread="t"))

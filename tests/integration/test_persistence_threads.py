@@ -3,11 +3,13 @@
 import asyncio
 import json
 import random
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graphrag_agent.errors import ThreadError
@@ -224,3 +226,49 @@ async def test_deleting_waits_for_no_other_thread(tmp_path: Path):
             *(delete_threads(world.saver, [f"t{number}"], owner=None) for number in range(8)),
         )
         assert [thread.id for thread in (await list_threads(world.graph, world.saver, owner=None)).threads] == ["t9"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "count"), [("sqlite", 1_000), ("postgres", 200)])
+async def test_a_thousand_threads_of_twenty_turns(
+    kind: Any, count: int, tmp_path: Path, request: pytest.FixtureRequest
+):
+    url = request.getfixturevalue("postgres_server").database() if kind == "postgres" else ""
+    async with opened(kind, tmp_path / "t.sqlite", url, searches=0) as world:
+        saver, names = world.saver, [f"thread {number:03}" for number in range(count)]
+        graph = world.graph
+        alone = await _seconds_of_a_turn(world, "alone")
+
+        async def fill(name: str) -> None:
+            config: Any = {"configurable": {"thread_id": name}, "metadata": {OWNER_KEY: ANN}}
+            said = [(HumanMessage(f"{name}, {turn}?"), AIMessage(f"answer {turn}")) for turn in range(19)]
+            messages = [message for pair in said for message in pair]
+            await graph.aupdate_state(config, {"messages": messages}, as_node="commit_answer")
+            await graph.ainvoke({"messages": [HumanMessage(f"{name}, last?")]}, config, durability="exit")
+
+        for start in range(0, len(names), 50):
+            await asyncio.gather(*map(fill, names[start : start + 50]))
+        told, after = [], ""
+        while not told or after:
+            page = await list_threads(graph, saver, owner=ANN, limit=150, after=after)
+            told, after = [*told, *page.threads], page.next
+        assert sorted(thread.id for thread in told) == names
+        assert {thread.turns for thread in told} == {20}
+        assert told[0].title == f"{told[0].id}, 0?"
+        assert await _seconds_of_a_turn(world, "alone") < 3 * alone + 0.05
+        export = await export_thread(graph, saver, names[7], owner=ANN)
+        assert json.dumps(export).count("thread 007, ") == 20
+        gone = await expire_threads(saver, keep=10, owner=ANN)
+        assert sorted(gone) == sorted(thread.id for thread in told[10:])
+        left = await list_threads(graph, saver, owner=ANN, limit=100)
+        assert [(thread.id, thread.turns) for thread in left.threads] == [(thread.id, 20) for thread in told[:10]]
+
+
+async def _seconds_of_a_turn(world: World, thread: str) -> float:
+    """The best of some, by the CPU that this thread used."""
+    best = 60.0
+    for turn in range(5):
+        began = time.thread_time()
+        await ask(world, thread, f"{turn}?", BOB, durability="exit")
+        best = min(best, time.thread_time() - began)
+    return best
