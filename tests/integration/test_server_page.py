@@ -74,6 +74,14 @@ class Page:
     def texts(self, selector: str) -> list[str]:
         return self.tab.locator(selector).all_inner_texts()
 
+    def wait_for_texts(self, selector: str, *texts: str) -> None:
+        """Scripts run when they have been loaded, which may take a moment; fails after thirty seconds."""
+        self.tab.wait_for_function(
+            "([selector, texts]) => JSON.stringify([...document.querySelectorAll(selector)].map(node => node.innerText))"
+            " === JSON.stringify(texts)",
+            arg=[selector, texts],
+        )
+
     def shot(self, name: str) -> None:
         if SHOTS:
             self.tab.screenshot(path=str(Path(SHOTS) / f"{name}.png"))
@@ -129,16 +137,16 @@ def test_an_answer_has_its_searches_and_sources(open_page: Open) -> None:
 )
 def test_it_speaks_the_browsers_language(open_page: Open, locale: str, send: str, sources: str) -> None:
     page = open_page(locale=locale)
-    assert page.texts("#send") == [send]
+    page.wait_for_texts("#send", send)
     page.ask("What is the warranty of the Weir G4?")
     page.wait_for_answers(1)
-    assert page.texts(".sources h3") == [sources]
+    page.wait_for_texts(".sources h3", sources)
     page.shot(f"answer-{locale}")
     page.tab.locator("#locale").select_option("en")
-    assert page.texts("#send") == ["Send"]
-    assert page.texts(".sources h3") == ["Sources"]
+    page.wait_for_texts("#send", "Send")
+    page.wait_for_texts(".sources h3", "Sources")
     page.tab.reload()
-    assert page.texts("#send") == ["Send"]
+    page.wait_for_texts("#send", "Send")
 
 
 def test_edit_and_regenerate(open_page: Open) -> None:
