@@ -77,8 +77,9 @@ class Page:
     def wait_for_texts(self, selector: str, *texts: str) -> None:
         """Scripts run when they have been loaded, which may take a moment; fails after thirty seconds."""
         self.tab.wait_for_function(
-            "([selector, texts]) => JSON.stringify([...document.querySelectorAll(selector)].map(node => node.innerText))"
-            " === JSON.stringify(texts)",
+            "([selector, texts]) => {"
+            " const shown = [...document.querySelectorAll(selector)].map(node => node.innerText);"
+            " return JSON.stringify(shown) === JSON.stringify(texts) }",
             arg=[selector, texts],
         )
 
