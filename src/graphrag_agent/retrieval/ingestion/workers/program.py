@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from graphrag_agent.documents import Chunk
@@ -26,19 +27,20 @@ _WORN_BYTES = MAX_MEMORY_BYTES // 3
 """A worker that once needed more than this may not give it back, so it ends after its answer."""
 
 
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+def serve(requests: BinaryIO, answers: BinaryIO, answer: Callable[[str, bytes], bytes]) -> None:
     """Answer requests until there are no more, or a file has left too little memory for the next."""
     while line := requests.readline():
         request = json.loads(line)
         _set_alarm(int(PARSE_SECONDS) + _SPARE_SECONDS)
-        answers.write(_answer(request["name"], requests.read(request["size"])) + b"\n")
+        answers.write(answer(request["name"], requests.read(request["size"])) + b"\n")
         answers.flush()
         _set_alarm(0)
         if _peak_memory() > _WORN_BYTES:
             return
 
 
-def _answer(name: str, data: bytes) -> bytes:
+def answer_file(name: str, data: bytes) -> bytes:
+    """What `answer.py` reads: the parsed file, or why it can't be parsed."""
     try:
         # halves of surrogate pairs can't be stored; a question mark keeps all offsets
         answer = json.dumps(_prepared(name, data), ensure_ascii=False).encode("utf-8", "replace")
@@ -97,12 +99,15 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def main() -> None:
-    """Serve over standard input and output, which parsers then no longer write to."""
+def main(answer: Callable[[str, bytes], bytes] = answer_file) -> None:
+    """Serve over standard input and output, which parsers then no longer write to.
+
+    `answer` makes one line, without its end, from a request's name and bytes.
+    """
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     _limit_memory()
-    serve(sys.stdin.buffer, answers)
+    serve(sys.stdin.buffer, answers, answer)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,126 @@
+"""What a site's robots.txt lets a program fetch (RFC 9309)."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from graphrag_agent.errors import ToolError, ToolFailedError
+from graphrag_agent.tools._url_guard import WebAddress
+from graphrag_agent.tools._web_client import AGENT, Download, WebClient, follow
+
+MAX_BYTES = 500 * 1024
+"""What RFC 9309 demands that a crawler reads; the rest doesn't count."""
+KEPT_SITES = 256
+KEPT_SECONDS = 3600.0
+_MAX_RULES = 2000
+_MAX_PATTERN = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Patterns of paths; the longest one that fits decides, and an allowing one of two equals."""
+
+    rules: Sequence[tuple[str, bool]] = ()
+
+    def allow(self, target: str) -> bool:
+        """Whether the path with its query may be fetched."""
+        fitting = [(len(pattern), allows) for pattern, allows in self.rules if _fits(pattern, target)]
+        return max(fitting, default=(0, True))[1]
+
+
+EVERYTHING = Rules()
+NOTHING = Rules((("/", False),))
+
+
+def parse_robots(text: str, agent: str = AGENT) -> Rules:
+    """The rules of the groups that name the agent, else of those for all."""
+    groups: dict[str, list[tuple[str, bool]]] = {}
+    names: list[str] = []
+    is_naming = False
+    for line in text.splitlines():
+        key, _, value = line.partition("#")[0].partition(":")
+        key, value = key.strip().lower(), value.strip()
+        if key == "user-agent":
+            names = [*names, value.lower()] if is_naming else [value.lower()]
+            is_naming = True
+            for name in names:
+                groups.setdefault(name, [])
+        elif key in ("allow", "disallow"):
+            is_naming = False
+            for name in names if value else ():  # an empty pattern fits nothing
+                groups[name].append((value[:_MAX_PATTERN], key == "allow"))
+    found = groups.get(agent, groups.get("*", []))
+    return Rules(tuple(found[:_MAX_RULES]))
+
+
+class RobotsCache:
+    """The rules of sites, fetched as pages are, and kept for an hour."""
+
+    def __init__(self, client: WebClient, now: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._now = now
+        self._kept: OrderedDict[str, tuple[float, Rules]] = OrderedDict()
+
+    async def check(self, address: WebAddress) -> None:
+        """Raises ToolFailedError where the site doesn't let the page be fetched."""
+        rules = self._known(address.origin)
+        if rules is None:
+            rules = await self._fetch(address)
+            self._kept[address.origin] = (self._now(), rules)
+            self._kept.move_to_end(address.origin)
+            while len(self._kept) > KEPT_SITES:
+                self._kept.popitem(last=False)
+        if not rules.allow(address.target):
+            raise ToolFailedError(
+                f"{address.origin} forbids programs to fetch this page (robots.txt, or the site is down); "
+                "use another page"
+            )
+
+    def _known(self, origin: str) -> Rules | None:
+        since, rules = self._kept.get(origin, (0.0, None))
+        return rules if rules is not None and self._now() - since < KEPT_SECONDS else None
+
+    async def _fetch(self, address: WebAddress) -> Rules:
+        try:
+            found = await follow(
+                self._client, self._client.check("/robots.txt", base=address), max_bytes=MAX_BYTES, allowed=_anything
+            )
+        except ToolError:
+            return NOTHING  # a site that can't be asked forbids
+        return _rules_of(found)
+
+
+def _rules_of(found: Download) -> Rules:
+    if 400 <= found.status < 500 and found.status != 429:
+        return EVERYTHING  # there is no robots.txt
+    if not 200 <= found.status < 300:
+        return NOTHING
+    return parse_robots(found.data.decode("utf-8", "replace"))
+
+
+async def _anything(_: WebAddress) -> None:
+    return None
+
+
+def _fits(pattern: str, target: str) -> bool:
+    """Whether the pattern, in which `*` is any text and `$` at its end the end, fits the beginning of the target.
+
+    Each piece is looked for from the left, so that no pattern of a stranger can make it slow.
+    """
+    is_whole = pattern.endswith("$")
+    first, *rest = re.split(r"\*+", pattern.removesuffix("$"))
+    if not target.startswith(first):
+        return False
+    at = len(first)
+    for number, piece in enumerate(rest):
+        if is_whole and number == len(rest) - 1:
+            return target.endswith(piece) and len(target) - len(piece) >= at
+        found = target.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return at == len(target) or not is_whole
