@@ -102,7 +102,12 @@ class WebClient:
 
         # a client for one request: nothing that a server sets can come back to it or to another
         client = httpx_ssrf_protection(
-            httpx.AsyncClient(verify=tls, trust_env=False, timeout=httpx.Timeout(None, connect=CONNECT_SECONDS)),
+            httpx.AsyncClient(
+                verify=tls,
+                trust_env=False,
+                timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
+                event_hooks={"response": [_hide_location]},
+            ),
             check_globally_reachable=False,  # our own check is stricter, and the same for every Python
             custom_validator=lambda _, connected, port: self.network.admits(connected) and port in self.network.ports,
         )
@@ -116,8 +121,8 @@ class WebClient:
         async with client:
             response = await client.send(request, stream=True)
             try:
-                if response.status_code in _REDIRECTS and "location" in response.headers:
-                    return _Redirect(response.headers["location"])
+                if response.status_code in _REDIRECTS and (location := response.extensions.get("location")):
+                    return _Redirect(location)
                 return await _download(address, response, max_bytes)
             finally:
                 await response.aclose()
@@ -156,6 +161,11 @@ def check_status(download: Download) -> None:
         retryable = status in _MAY_COME_LATER or status >= 500
         remedy = "it may answer later" if retryable else "check the URL or use another page"
         raise ToolFailedError(f"{download.address.origin} answered with status {status}; {remedy}", retryable=retryable)
+
+
+async def _hide_location(response: httpx.Response) -> None:
+    """Out of httpx's sight, which would read where it leads, and fail, before we check it."""
+    response.extensions["location"] = response.headers.pop("location", "")
 
 
 async def _download(address: WebAddress, response: httpx.Response, max_bytes: int) -> Download:
