@@ -90,11 +90,14 @@ def _decoded_as(data: bytes, label: str) -> str | None:
 
 def _read_html(text: str, url: str) -> dict[str, Any]:
     import trafilatura
+    from lxml.etree import LxmlError  # type: ignore[import-untyped]  # it has no types
+    from lxml.html import HTMLParser, document_fromstring  # type: ignore[import-untyped]
     from trafilatura.settings import use_config
 
-    page = trafilatura.load_html(text)
-    if page is None:
-        raise ParseError("it holds no HTML that can be read")
+    try:
+        page: Any = document_fromstring(text.encode("utf-8", "replace"), parser=HTMLParser(encoding="utf-8"))
+    except LxmlError as error:
+        raise ParseError("it holds no HTML that can be read") from error
     title = _words(page.findtext(".//title")) or _words(page.findtext(".//h1"))
     styled = [part for part in page.xpath("//*[@style]") if _INVISIBLE_STYLE.search(part.get("style"))]
     for unseen in [*page.xpath(_UNSEEN), *styled]:
