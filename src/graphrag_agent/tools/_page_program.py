@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 from typing import Any
 from urllib.parse import urljoin
 
@@ -32,7 +33,11 @@ _LOST_SHARE = 0.01
 """More bytes than this that fit no character mean that the charset is a wrong one."""
 _UNSEEN = "//script|//style|//template|//noscript|//*[@hidden or @aria-hidden='true']"
 _INVISIBLE_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
-_BESIDE_THE_TEXT = "ancestor::nav or ancestor::footer or ancestor::aside or ancestor::header"
+_BESIDE_THE_TEXT = ("nav", "footer", "aside", "header")
+_MAX_ANCHORS = 2000
+_MAX_ELEMENTS = 30_000
+"""Finding the main text takes more than linear time; a page of more elements is taken whole."""
+_BLOCKS = ("br", "p", "div", "li", "tr", "dt", "dd", "pre", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6")
 _BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
 
 
@@ -103,34 +108,49 @@ def _read_html(text: str, url: str) -> dict[str, Any]:
     for unseen in [*page.xpath(_UNSEEN), *styled]:
         if unseen.getparent() is not None:
             unseen.drop_tree()
-    links = _links(page, url)
-    # it takes short texts for failures and would lose their headings and tables
-    config = use_config()
-    config.set("DEFAULT", "MIN_EXTRACTED_SIZE", "10")
-    config.set("DEFAULT", "MIN_OUTPUT_SIZE", "1")
-    whole = _BLANK_LINES.sub("\n\n", page.text_content()).strip()
-    main_text = trafilatura.extract(
-        page, output_format="markdown", include_comments=False, include_formatting=True, config=config
-    )
-    return {"title": title, "text": main_text or whole, "links": links}
+    found = {"title": title, "links": _links(page, url)}
+    main_text = None
+    if sum(1 for _ in page.iter()) <= _MAX_ELEMENTS:
+        # it takes short texts for failures and would lose their headings and tables
+        config = use_config()
+        config.set("DEFAULT", "MIN_EXTRACTED_SIZE", "10")
+        config.set("DEFAULT", "MIN_OUTPUT_SIZE", "1")
+        main_text = trafilatura.extract(
+            page, output_format="markdown", include_comments=False, include_formatting=True, config=config
+        )
+    return {**found, "text": main_text or _whole_text(page)}
+
+
+def _whole_text(page: Any) -> str:
+    for named in page.findall(".//title"):
+        named.drop_tree()
+    for block in page.iter(*_BLOCKS):
+        block.text = "\n" + (block.text or "")
+        block.tail = "\n" + (block.tail or "")
+    return _BLANK_LINES.sub("\n\n", page.text_content()).strip()
 
 
 def _links(page: Any, url: str) -> list[list[str]]:
     """Text and URL of the links, those of menus only where there are no others."""
     base = page.find(".//base[@href]")
-    start = url if base is None else urljoin(url, base.get("href"))
-    anchors = page.xpath(f"//a[@href][not({_BESIDE_THE_TEXT})]") or page.xpath("//a[@href]")
+    start = url if base is None else _joined(url, base.get("href")) or url
+    anchors = [anchor for anchor in islice(page.iter("a"), _MAX_ANCHORS) if anchor.get("href")]
+    in_text = [anchor for anchor in anchors if next(anchor.iterancestors(*_BESIDE_THE_TEXT), None) is None]
     found: dict[str, str] = {}
-    for anchor in anchors:
-        try:
-            target = urljoin(start, anchor.get("href").strip()).partition("#")[0]
-        except ValueError:
-            continue
+    for anchor in in_text or anchors:
+        target = _joined(start, anchor.get("href"))
         if target.startswith(("http://", "https://")) and target != url:
             found.setdefault(target, _words(anchor.text_content()))
         if len(found) == MAX_LINKS:
             break
     return [[words, target] for target, words in found.items()]
+
+
+def _joined(base: str, link: str) -> str:
+    try:
+        return urljoin(base, link.strip()).partition("#")[0]
+    except ValueError:
+        return ""
 
 
 def _words(text: str | None) -> str:

@@ -55,7 +55,8 @@ class PageReader:
         try:
             line = await asyncio.to_thread(reading.run)
         except ParseError as error:
-            raise ToolFailedError(f"the page can't be read: {error}; use another page") from error
+            reason = str(error).partition(";")[0]  # behind it stands what the owner of a file could do
+            raise ToolFailedError(f"the page can't be read: {reason}; use another page") from error
         except asyncio.CancelledError:
             reading.stop()
             raise
@@ -117,7 +118,7 @@ def _checked(line: bytes) -> Page:
     try:
         told = json.loads(line)
         if "error" in told:
-            reason = " ".join(str(told["error"]).split())[:200]
+            reason = " ".join(str(told["error"]).partition(";")[0].split())[:200]
         else:
             title = " ".join(_storable(told["title"]).split())[:_MAX_TITLE]
             links = [(_storable(words), _storable(url)) for words, url in told["links"]]

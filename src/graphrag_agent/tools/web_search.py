@@ -106,6 +106,6 @@ def _note(found: int, usable: int) -> str:
 
 def _plain(text: str, limit: int) -> str:
     """Without markup, on one line, of at most so many characters."""
-    line = " ".join(html.unescape(_TAG.sub("", text[: limit * 20])).split())
-    line = line.replace("\0", "").encode("utf-8", "replace").decode()
+    text = html.unescape(_TAG.sub("", text[: limit * 20])).replace("\0", " ")
+    line = " ".join(text.encode("utf-8", "replace").decode().split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"

@@ -269,6 +269,19 @@ def test_nonsense_is_an_answer_too(data: bytes) -> None:
     assert set(read(data)) in ({"error"}, {"title", "text", "links"})
 
 
+def test_a_page_of_very_many_parts_is_taken_whole_and_soon() -> None:
+    began = time.monotonic()
+    told = read("<title>Log</title><nav>Menu</nav>" + "<p>a <b>line</b> of it</p>" * 40_000)
+    assert (told["title"], told["text"][:30]) == ("Log", "Menu\na line of it\n\na line of it")
+    assert told["text"].count("a line of it") == 40_000
+    assert time.monotonic() - began < 8
+
+
+def test_a_bad_base_and_bad_links_cost_only_themselves() -> None:
+    told = read("<base href='//['><p>Hello <a href='http://[x'>y</a> and <a href=' /z '>z</a>")
+    assert (told["text"], told["links"]) == ("Hello y and z", [["z", "http://site.example/z"]])
+
+
 def test_json_and_pdf_are_read() -> None:
     assert read('{"a": 1}', "application/json")["text"] == '{"a": 1}'
     pdf = next((Path(__file__).parents[3] / "examples").glob("*.pdf")).read_bytes()
