@@ -8,6 +8,7 @@ Every connection, to whatever address, ends at one server here; `web.connected` 
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -74,6 +75,8 @@ class FakeWeb:
         self.requests: list[tuple[str, dict[str, str]]] = []
         """URL and header fields of each request."""
         self.sent_bytes = 0
+        self.tls: ssl.SSLContext | None = None
+        """Speak TLS; to be set before it starts."""
         self.stopping = threading.Event()
 
     @property
@@ -85,6 +88,8 @@ class FakeWeb:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._server.daemon_threads = True
         self._server.fake = self  # type: ignore[attr-defined]
+        if self.tls is not None:
+            self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._thread.start()
         return self

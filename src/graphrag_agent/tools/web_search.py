@@ -99,8 +99,9 @@ def _evidence(found: Iterable[WebResult]) -> list[Evidence]:
 
 def _note(found: int, usable: int) -> str:
     notes = [] if usable else ["Nothing usable was found on the web: try other words, fewer words or English."]
-    if found > usable:
-        notes.append(f"{found - usable} results were left out: no public web page, or listed already.")
+    if left_out := found - usable:
+        results = "1 result was" if left_out == 1 else f"{left_out} results were"
+        notes.append(f"{results} left out: no public web page, or listed already.")
     return " ".join(notes)
 
 

@@ -6,14 +6,20 @@ import asyncio
 import gzip
 import json
 import socket
+import ssl
 import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from graphrag_agent.errors import ToolError, ToolFailedError
 from graphrag_agent.tools._robots import RobotsCache, parse_robots
@@ -135,6 +141,41 @@ async def test_the_next_address_is_tried_where_one_is_dead(serve: Any) -> None:
     assert (await get(web.network, "http://site.example/")).data == b"<p>Hello"
     web.dead_addresses.add(PUBLIC_IP)
     assert "can't be connected (ConnectError)" in await refusal(web, "http://site.example/")
+
+
+def certificate_for(host: str, folder: Path) -> Path:
+    """A file with a key and a certificate of its own making."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file = folder / "site.pem"
+    file.write_bytes(secret + certificate.public_bytes(Encoding.PEM))
+    return file
+
+
+async def test_a_certificate_must_be_the_names_though_the_address_is_connected(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = certificate_for("site.example", tmp_path)
+    monkeypatch.setattr(
+        "graphrag_agent.tools._web_client._tls_context", lambda: ssl.create_default_context(cafile=file)
+    )
+    web = FakeWeb({"site.example": {"/": HELLO}, "other.example": {"/": HELLO}})
+    web.tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    web.tls.load_cert_chain(file)
+    with web, web.wired(monkeypatch):
+        assert (await get(web.network, "https://site.example/")).data == b"<p>Hello"
+        assert "can't be connected (ConnectError)" in await refusal(web, "https://other.example/")
+    assert web.connected == [(PUBLIC_IP, 443)] * 2
+    assert len(web.requests) == 1
 
 
 @pytest.mark.skipif(not SSRF.is_file(), reason="../shared/data is not laid here")

@@ -186,7 +186,7 @@ async def test_a_server_that_is_not_there_is_told() -> None:
 async def test_results_that_are_no_public_pages_are_left_out_and_counted(url: str) -> None:
     message = await search(Given(WebResult("Bad", url, "bad"), FOUND[0]))
     assert [item.title for item in read_evidence([message]).values()] == ["Weir G4"]
-    assert note_of(message) == "1 results were left out: no public web page, or listed already."
+    assert note_of(message) == "1 result was left out: no public web page, or listed already."
 
 
 async def test_a_page_is_listed_once_and_no_more_pages_than_asked_for() -> None:
@@ -203,25 +203,15 @@ async def test_nothing_found_says_what_to_try() -> None:
 
 
 async def test_markup_is_taken_out_and_long_texts_are_cut() -> None:
-    snippet = (
-        "A <b>pump</b> &amp; <script src='x'>its</script> price: 3 < 5 > 2 &lt;T&gt;<!-- x -->\n\n\0 next"
-        + " word" * 1000
-    )
-    message = await search(Given(WebResult("<em>Weir</em>\n" + "t" * 1000, "https://a.example/", snippet)))
-    (found,) = read_evidence([message]).values()
+    snippet = "A <b>pump</b> &amp; <script src='x'>its</script> price: 3 < 5 > 2 &lt;T&gt;<!-- x -->\n\n\0 next"
+    long = WebResult("<em>Weir</em>\n" + "t" * 1000, "https://a.example/", snippet + " word" * 1000)
+    (found,) = read_evidence([await search(Given(long))]).values()
     assert found.title.startswith("Weir ttt") and len(found.title) == 200
     text = found.text.splitlines()[0]
-    assert text.startswith("A pump & its price: 3 < 5 > 2 <T> next word") and text.endswith("…") and len(text) <= 600
-    assert (
-        len(
-            (
-                await search(
-                    Given(*(WebResult("t" * 999, f"https://a.example/{n}", "s" * 9999) for n in range(10))), count=10
-                )
-            ).text
-        )
-        < 12_000
-    )
+    assert text.startswith("A pump & its price: 3 < 5 > 2 <T> next word word")
+    assert text.endswith("…") and len(text) <= 600
+    ten = [WebResult("t" * 999, f"https://a.example/{number}", "s" * 9999) for number in range(10)]
+    assert len((await search(Given(*ten), count=10)).text) < 12_000
 
 
 async def test_a_snippet_cannot_close_its_tag_or_speak_as_the_tool() -> None:
