@@ -8,9 +8,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from graphrag_agent.errors import ToolError, ToolFailedError
+from graphrag_agent.errors import ToolFailedError
 from graphrag_agent.tools._url_guard import WebAddress
-from graphrag_agent.tools._web_client import AGENT, Download, WebClient, follow
+from graphrag_agent.tools._web_client import AGENT, WebClient, follow
 
 MAX_BYTES = 500 * 1024
 """What RFC 9309 demands that a crawler reads; the rest doesn't count."""
@@ -30,10 +30,6 @@ class Rules:
         """Whether the path with its query may be fetched."""
         fitting = [(len(pattern), allows) for pattern, allows in self.rules if _fits(pattern, target)]
         return max(fitting, default=(0, True))[1]
-
-
-EVERYTHING = Rules()
-NOTHING = Rules((("/", False),))
 
 
 def parse_robots(text: str, agent: str = AGENT) -> Rules:
@@ -66,7 +62,7 @@ class RobotsCache:
         self._kept: OrderedDict[str, tuple[float, Rules]] = OrderedDict()
 
     async def check(self, address: WebAddress) -> None:
-        """Raises ToolFailedError where the site doesn't let the page be fetched."""
+        """Raises ToolError where the site doesn't let the page be fetched, or can't be asked."""
         rules = self._known(address.origin)
         if rules is None:
             rules = await self._fetch(address)
@@ -76,8 +72,7 @@ class RobotsCache:
                 self._kept.popitem(last=False)
         if not rules.allow(address.target):
             raise ToolFailedError(
-                f"{address.origin} forbids programs to fetch this page (robots.txt, or the site is down); "
-                "use another page"
+                f"{address.origin} forbids programs to fetch this page (robots.txt); use another page"
             )
 
     def _known(self, origin: str) -> Rules | None:
@@ -85,21 +80,18 @@ class RobotsCache:
         return rules if rules is not None and self._now() - since < KEPT_SECONDS else None
 
     async def _fetch(self, address: WebAddress) -> Rules:
-        try:
-            found = await follow(
-                self._client, self._client.check("/robots.txt", base=address), max_bytes=MAX_BYTES, allowed=_anything
+        """The site's rules; a site that can't be asked is not fetched from, and is asked again the next time."""
+        file = self._client.check("/robots.txt", base=address)
+        found = await follow(self._client, file, max_bytes=MAX_BYTES, allowed=_anything)
+        if found.status == 429 or found.status >= 500:
+            raise ToolFailedError(
+                f"{address.origin} answered with status {found.status} when asked for its robots.txt, so its pages "
+                "must wait; use another page",
+                retryable=True,
             )
-        except ToolError:
-            return NOTHING  # a site that can't be asked forbids
-        return _rules_of(found)
-
-
-def _rules_of(found: Download) -> Rules:
-    if 400 <= found.status < 500 and found.status != 429:
-        return EVERYTHING  # there is no robots.txt
-    if not 200 <= found.status < 300:
-        return NOTHING
-    return parse_robots(found.data.decode("utf-8", "replace"))
+        if not 200 <= found.status < 300:
+            return Rules()  # there is no robots.txt
+        return parse_robots(found.data.decode("utf-8", "replace"))
 
 
 async def _anything(_: WebAddress) -> None:

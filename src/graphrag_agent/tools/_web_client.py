@@ -79,7 +79,7 @@ class WebClient:
         """The answer whatever its status is, or the address that it redirects to. Raises ToolError."""
         import httpx
 
-        tls = await asyncio.to_thread(_tls_context)
+        tls = await asyncio.to_thread(_load)
         failure: Exception | None = None
         for ip in (await checked_addresses(self.network, address))[:MAX_ADDRESSES]:
             try:
@@ -230,8 +230,9 @@ def _broke(address: WebAddress) -> str:
 
 
 @lru_cache(maxsize=1)
-def _tls_context() -> ssl.SSLContext:
-    """Made once and in a thread, as reading all certificates takes long."""
+def _load() -> ssl.SSLContext:
+    """All certificates, and what the first request imports: once and in a thread, as both take long."""
     import httpx
+    import httpx_secure  # noqa: F401
 
     return httpx.create_ssl_context()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import re
 import socket
 import ssl
 import threading
@@ -20,6 +21,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphrag_agent.errors import ToolError, ToolFailedError
 from graphrag_agent.tools._robots import RobotsCache, parse_robots
@@ -130,6 +133,11 @@ async def test_a_name_with_any_private_address_is_not_connected(serve: Any, addr
     assert (web.connected, web.requests) == ([], [])
 
 
+async def test_names_are_looked_up_as_this_machine_does() -> None:
+    found = await PublicNetwork().resolve("localhost")
+    assert found and all(address.is_loopback for address in found)
+
+
 async def test_a_name_without_address_is_told_as_not_found(serve: Any) -> None:
     web = serve({}, {"nowhere.example": [[]]})
     assert "'nowhere.example' was not found" in await refusal(web, "http://nowhere.example/")
@@ -165,9 +173,7 @@ async def test_a_certificate_must_be_the_names_though_the_address_is_connected(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = certificate_for("site.example", tmp_path)
-    monkeypatch.setattr(
-        "graphrag_agent.tools._web_client._tls_context", lambda: ssl.create_default_context(cafile=file)
-    )
+    monkeypatch.setattr("graphrag_agent.tools._web_client._load", lambda: ssl.create_default_context(cafile=file))
     web = FakeWeb({"site.example": {"/": HELLO}, "other.example": {"/": HELLO}})
     web.tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     web.tls.load_cert_chain(file)
@@ -371,6 +377,15 @@ def test_other_programs_rules_do_not_count_and_all_are_meant_by_a_star() -> None
     assert parse_robots("Disallow: /\n\0\xff: :\nUser-agent").allow("/x")
 
 
+@given(st.text("ab*$/", max_size=8), st.text("ab/$", max_size=8))
+def test_a_pattern_fits_as_its_regular_expression_does(pattern: str, path: str) -> None:
+    body, end = (pattern[:-1], "$") if pattern.endswith("$") else (pattern, "")
+    expression = ".*".join(re.escape(piece) for piece in body.split("*")) + end
+    assert parse_robots(f"User-agent: *\nDisallow: {pattern}").allow(path) == (
+        not pattern or not re.match(expression, path)
+    )
+
+
 def test_a_pattern_of_many_stars_is_quick() -> None:
     rules = parse_robots("User-agent: *\nDisallow: /" + "*a" * 240 + "b$")
     began = time.process_time()
@@ -402,6 +417,19 @@ async def test_a_site_that_forbids_a_page_or_cannot_be_asked_is_let_alone(
     results = [type(item) for item in await asyncio.gather(*checking, return_exceptions=True)]
     assert results == [type(None) if is_allowed else ToolFailedError] * 3
     assert {ip for ip, _ in web.connected} == {PUBLIC_IP}
+
+
+async def test_a_site_that_is_down_is_asked_again(serve: Any) -> None:
+    web = serve({"site.example": {"/robots.txt": Answer(status=503)}})
+    client = WebClient(web.network)
+    cache, address = RobotsCache(client), client.check("http://site.example/")
+    with pytest.raises(ToolFailedError, match="answered with status 503 when asked for its robots.txt") as raised:
+        await cache.check(address)
+    assert raised.value.retryable
+    web.sites["site.example"]["/robots.txt"] = Answer(status=404)
+    await cache.check(address)
+    await cache.check(address)
+    assert len(web.requests) == 2
 
 
 async def test_rules_are_kept_for_an_hour_and_for_a_bounded_number_of_sites(

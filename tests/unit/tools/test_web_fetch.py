@@ -112,6 +112,30 @@ async def test_a_long_page_is_read_part_by_part_and_nothing_is_lost(fetch: Any) 
         await fetch(sites, start=len(text))
 
 
+async def test_a_page_is_read_on_from_the_same_copy_by_its_tenant_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    with FakeWeb({"site.example": {"/": page("old " * 3000, "text/plain")}}) as web, web.wired(monkeypatch):
+        spec = build_web_fetch(WebFetchOptions(network=web.network, respect_robots=False), now=lambda: clock[0])
+
+        async def part(start: int, tenant: str = "a") -> str:
+            assert spec.direct is not None
+            text, _ = await spec.direct(url="http://site.example", start=start, scope=Scope(tenant))
+            return str(text.splitlines()[1][:3])
+
+        assert await part(0) == "old"
+        web.sites["site.example"]["/"] = page("new " * 3000, "text/plain")
+        assert (await part(6000), len(web.urls)) == ("old", 1)
+        assert (await part(6000, "b"), len(web.urls)) == ("new", 2)
+        assert (await part(0), await part(6000), len(web.urls)) == ("new", "new", 3)
+        clock[0] += 301
+        assert (await part(6000), len(web.urls)) == ("new", 4)
+        for number in range(8):
+            web.sites["site.example"][f"/{number}"] = page("x", "text/plain")
+            await spec.direct(url=f"http://site.example/{number}", scope=Scope("a"))  # type: ignore[misc]
+        assert (await part(6000), len(web.urls)) == ("new", 13)
+    page_pool.rest()
+
+
 async def test_a_page_without_an_end_of_sentence_is_cut_all_the_same(fetch: Any) -> None:
     message = await fetch({"/": page("字" * 20_000, "text/plain; charset=utf-8")})
     (part,) = read_evidence([message]).values()

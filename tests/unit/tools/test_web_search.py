@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -225,7 +226,7 @@ async def test_recorded_results_are_found_whatever_the_spaces_and_case(tmp_path:
     file = tmp_path / "web.json"
     result = {"title": "Weir G4", "url": ROWS[0][1], "snippet": ROWS[0][2]}
     file.write_text(json.dumps({"Weir  price": [result], "*": []}))
-    provider = web_search_provider_from(f"recorded:{file}")
+    provider = await asyncio.to_thread(web_search_provider_from, f"recorded:{file}")
     assert list(await provider.search("weir PRICE", 5)) == [FOUND[0]]
     assert list(await provider.search("other", 5)) == []
 
