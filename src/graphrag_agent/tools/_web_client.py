@@ -142,7 +142,7 @@ async def follow(
     Raises ToolError.
     """
     seen: set[str] = set()
-    while len(seen) <= MAX_REDIRECTS:
+    for _ in range(MAX_REDIRECTS + 1):
         seen.add(address.url)
         await allowed(address)
         answer = await client.get(address, max_bytes=max_bytes)
