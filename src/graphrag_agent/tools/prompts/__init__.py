@@ -1,0 +1,1 @@
+"""What the models behind the tools `reason` and `critique` are told: one Markdown file each."""
