@@ -1,0 +1,241 @@
+"""Python with numpy, pandas and sympy: a real process behind sandlock, where the kernel can hold one.
+
+This side starts the launcher, answers the worker's searches, and reads what is left in the working folder. Whatever the
+worker says is checked: the code in it can say the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any
+
+from graphrag_agent.errors import MissingExtraError, SettingsError, ToolFailedError
+from graphrag_agent.tools._python_launcher import MACHINES, TIMED_OUT
+from graphrag_agent.tools._python_monty import MOST_PRINTED
+from graphrag_agent.tools._python_runs import (
+    ERROR_CHARACTERS,
+    PRINTED_CHARACTERS,
+    RESULT_CHARACTERS,
+    Job,
+    MadeFile,
+    Ran,
+    Search,
+    SearchRefused,
+    code_error,
+    cut,
+)
+
+WALL_SECONDS = 30.0
+"""pandas and sympy alone take up to ten seconds to import on a busy machine."""
+
+CPU_SECONDS = 12
+MEMORY_BYTES = 2**30
+"""Of address space in one process: beyond it the code gets a MemoryError that it can be told of."""
+
+ALL_MEMORY_BYTES = 3 * 2**29
+"""Of all its processes together: beyond it they are killed."""
+
+DISK_BYTES = 64 * 2**20
+PROCESSES, OPEN_FILES = 16, 128
+MAX_LINE = 200_000
+"""Bytes of one message of the worker: texts of three limits, each character escaped."""
+
+MAX_PICTURES, MAX_PICTURE_BYTES = 3, 300_000
+"""A picture rides in the thread's turn, as text a third longer."""
+
+MAX_RUNS = 2
+
+_GRACE_SECONDS = 3.0
+_FOLDER = Path(__file__).parent
+_PNG = b"\x89PNG\r\n\x1a\n"
+_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/dev/urandom")
+
+
+class SandboxInterpreter:
+    """A process for each run; whatever it wrote is gone with it, but for a few pictures."""
+
+    max_runs = MAX_RUNS
+    wall_seconds = WALL_SECONDS
+    about = (
+        "The interpreter is Python with numpy, pandas and sympy; import what you need. There is no network and no file "
+        "but those that the code writes into its working folder. Pictures that it saves there as .png are kept."
+    )
+
+    def __init__(self) -> None:
+        """Raises MissingExtraError, or SettingsError where the kernel can't hold a sandbox."""
+        refuse_weak_kernel()
+        self._program = (_FOLDER / "_python_worker.py").read_text(encoding="utf-8")
+
+    def run(self, code: str, search: Search | None, job: Job) -> Ran:
+        with tempfile.TemporaryDirectory(prefix="graphrag-python-", ignore_cleanup_errors=True) as place:
+            work, storage = Path(place, "work"), Path(place, "storage")
+            for folder in (work, storage):
+                folder.mkdir()
+            command = [sys.executable, "-I", "-B", str(_FOLDER / "_python_launcher.py"), self._order(work, storage)]
+            with subprocess.Popen(  # noqa: S603  # our own program
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={}
+            ) as launcher:
+                watch = threading.Timer(WALL_SECONDS + _GRACE_SECONDS, launcher.kill)
+                watch.daemon = True
+                watch.start()
+                try:
+                    with job.killed_by(partial(launcher.send_signal, signal.SIGTERM)):
+                        told = _converse(launcher, {"code": code, **_LIMITS}, search)
+                finally:
+                    watch.cancel()
+                    _end(launcher)
+                return _read(told, launcher, tuple(_pictures(storage)))
+
+    def _order(self, work: Path, storage: Path) -> str:
+        prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix)
+        return json.dumps(
+            {
+                "program": self._program,
+                "folder": str(work),
+                "storage": str(storage),
+                "readable": [path for path in dict.fromkeys((*prefixes, *_LIBRARIES)) if Path(path).exists()],
+                # without it OpenBLAS takes a gigabyte of address space for its threads
+                "environment": {"HOME": str(work), "PATH": "", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+                "memory_bytes": ALL_MEMORY_BYTES,
+                "disk_bytes": DISK_BYTES,
+                "processes": PROCESSES,
+                "open_files": OPEN_FILES,
+                "seconds": WALL_SECONDS,
+            }
+        )
+
+
+_LIMITS: dict[str, Any] = {
+    "limits": {"RLIMIT_AS": MEMORY_BYTES, "RLIMIT_CPU": CPU_SECONDS, "RLIMIT_FSIZE": DISK_BYTES, "RLIMIT_CORE": 0},
+    "printed": PRINTED_CHARACTERS,
+    "most_printed": MOST_PRINTED,
+    "result": RESULT_CHARACTERS,
+    "error": ERROR_CHARACTERS,
+}
+
+
+def refuse_weak_kernel() -> None:
+    """Raises MissingExtraError without the extra, SettingsError where this machine has no such walls."""
+    if not sys.platform.startswith("linux") or platform.machine() not in MACHINES:
+        raise SettingsError(
+            f"run_python in a sandbox needs Linux on {' or '.join(MACHINES)}, and this is {sys.platform} on "
+            f"{platform.machine()}; use the interpreter 'monty'"
+        )
+    if find_spec("sandlock") is None:
+        raise MissingExtraError("run_python in a sandbox", "sandbox")
+    import sandlock  # type: ignore[import-untyped]  # its wheel has no py.typed
+
+    there, needed = sandlock.landlock_abi_version(), sandlock.min_landlock_abi()
+    if there < needed:
+        raise SettingsError(
+            f"run_python in a sandbox needs a kernel with Landlock {needed} or newer, and this one has "
+            f"{there if there > 0 else 'none'}; use the interpreter 'monty'"
+        )
+
+
+def _converse(launcher: subprocess.Popen[bytes], order: dict[str, Any], search: Search | None) -> dict[str, Any]:
+    """The worker's last message, empty where it ended without one; searches are answered on the way."""
+    talk, listen = launcher.stdin, launcher.stdout
+    try:
+        _say(talk, order)
+        while isinstance(said := _hear(listen), dict) and "search" in said:
+            _say(talk, _found(said["search"], search))
+    except OSError:  # it has ended
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _say(talk: IO[bytes] | None, message: dict[str, Any]) -> None:
+    if talk is not None:
+        talk.write(json.dumps(message).encode() + b"\n")
+        talk.flush()
+
+
+def _hear(listen: IO[bytes] | None) -> Any:
+    line = b"" if listen is None else listen.readline(MAX_LINE)
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _found(asked: Any, search: Search | None) -> dict[str, Any]:
+    try:
+        if search is None:
+            raise SearchRefused("there is no knowledge base to search")
+        if not isinstance(asked, list) or [type(item) for item in asked] != [str, int]:
+            raise SearchRefused("call it as search('what to look for', top_k=5)")
+        return {"hits": search(*asked)}
+    except SearchRefused as error:
+        return {"refused": str(error)}
+
+
+def _end(launcher: subprocess.Popen[bytes]) -> None:
+    for stream in (launcher.stdin, launcher.stdout):
+        if stream is not None:
+            try:
+                stream.close()
+            except OSError:  # what was to be written can't be any more
+                continue
+    if launcher.poll() is None:
+        try:
+            launcher.wait(0.5)
+        except subprocess.TimeoutExpired:
+            launcher.send_signal(signal.SIGTERM)
+    try:
+        launcher.wait(_GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        launcher.kill()
+
+
+def _read(told: dict[str, Any], launcher: subprocess.Popen[bytes], files: tuple[MadeFile, ...]) -> Ran:
+    texts = {name: told.get(name) for name in ("printed", "result", "error")}
+    if not all(isinstance(text, str) for text in texts.values()):
+        if launcher.returncode == TIMED_OUT:
+            raise code_error(f"It was ended after {WALL_SECONDS:g} s. Make it do less.", "")
+        if launcher.returncode:
+            why = launcher.stderr.read(2_000).decode(errors="replace") if launcher.stderr else ""
+            raise ToolFailedError(f"the sandbox did not start: {why.strip() or launcher.returncode}")
+        raise code_error("It was killed: too much memory, time or too many processes. Make it do less.", "")
+    count = told.get("count")
+    printed = cut(str(texts["printed"]), PRINTED_CHARACTERS, "printed")
+    if isinstance(count, int) and count > len(printed) and len(printed) >= PRINTED_CHARACTERS:
+        printed = f"{printed}…\n({count - len(printed)} more characters printed; print less)"
+    if texts["error"]:
+        raise code_error(str(texts["error"]), printed)
+    return Ran(printed, cut(str(texts["result"]), RESULT_CHARACTERS, "of the result"), files)
+
+
+def _pictures(storage: Path) -> list[MadeFile]:
+    """The PNG files at the top of the working folder; links, folders and anything too big are left."""
+    made: list[MadeFile] = []
+    for folder in storage.glob("*/upper"):
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)[:100]:
+            content = _picture(folder / entry.name) if entry.name.endswith(".png") else b""
+            if content and len(made) < MAX_PICTURES:
+                made.append(MadeFile(entry.name.encode(errors="replace").decode()[:100], content))
+    return made
+
+
+def _picture(path: Path) -> bytes:
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    with os.fdopen(number, "rb") as file:
+        told = os.fstat(number)
+        if not stat.S_ISREG(told.st_mode) or told.st_size > MAX_PICTURE_BYTES:
+            return b""
+        content = file.read(MAX_PICTURE_BYTES + 1)
+    return content if content.startswith(_PNG) and len(content) <= MAX_PICTURE_BYTES else b""
