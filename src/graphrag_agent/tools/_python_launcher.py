@@ -47,14 +47,17 @@ def main() -> int:
     _prctl(_ORPHANS_COME_HERE, 1)
     refuse_sockets()
     ended: list[Any] = []
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     with _start(order) as process:
         for number in (0, 1):
             os.close(number)  # when the worker lets go of its end, the agent is to see it
         waiting = threading.Thread(target=lambda: ended.append(process.wait(timeout=order["seconds"])), daemon=True)
-        signal.signal(signal.SIGTERM, lambda *_: process.kill())
         waiting.start()
         while waiting.is_alive():
-            waiting.join(0.05)  # a handler runs between two waits only
+            waiting.join(0.05)
+            if stopped.is_set():
+                process.kill()
     end_orphans()
     return TIMED_OUT if ended and ended[0].reason is ExitReason.TIMEOUT else 0
 
@@ -74,8 +77,8 @@ def _start(order: dict[str, Any]) -> Any:
         on_error=BranchAction.KEEP,
         clean_env=True,
         env=order["environment"],
-        max_memory=order["memory_bytes"],
-        max_processes=order["processes"],
+        max_processes=1,  # so the worker's own limit of memory is the limit of all
+        extra_deny_syscalls=["memfd_create", "fallocate"],  # memory and disk that no limit counts
         max_open_files=order["open_files"],
         no_coredump=True,
         **identity,
@@ -85,7 +88,7 @@ def _start(order: dict[str, Any]) -> Any:
 
 
 def end_orphans() -> None:
-    """Kill what the code left running; a process whose parent is killed comes here too."""
+    """Kill what should not be running any more; a process whose parent is killed comes here too."""
     while pids := [int(pid) for task in Path("/proc/self/task").iterdir() for pid in _children(task)]:
         for pid in pids:
             os.kill(pid, signal.SIGKILL)

@@ -12,6 +12,7 @@ from typing import Any
 from graphrag_agent.errors import MissingExtraError, ToolFailedError
 from graphrag_agent.tools._python_runs import (
     COMPUTE_SECONDS,
+    MAX_CALLS_OUT,
     PRINTED_CHARACTERS,
     Job,
     Ran,
@@ -27,9 +28,6 @@ MEMORY_BYTES = 128 * 2**20
 
 MAX_RECURSION = 300
 """Deep enough for a recursive sum; the default of 1000 comes near the end of the worker's stack."""
-
-MAX_SUSPENSIONS = 100
-"""Calls out of the code: searches, and tries to open a file."""
 
 MOST_PRINTED = 1_000_000
 """Characters after which a run that prints is ended."""
@@ -67,7 +65,7 @@ class MontyInterpreter:
             "max_feed_duration_secs": self._seconds,
             "max_memory": MEMORY_BYTES,
             "max_recursion_depth": MAX_RECURSION,
-            "max_suspensions": MAX_SUSPENSIONS,
+            "max_suspensions": MAX_CALLS_OUT,
         }
         try:
             with self._workers().checkout(limits=limits, os_policy={"sleep": "zero"}) as session:

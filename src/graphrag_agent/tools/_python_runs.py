@@ -24,6 +24,9 @@ RESULT_CHARACTERS = 4_000
 ERROR_CHARACTERS = 2_000
 """Of a traceback: its beginning and its end, where the error stands."""
 
+MAX_CALLS_OUT = 100
+"""Calls out of the code in one run: searches, refused ones too, and tries to open a file."""
+
 MAX_DEPTH = 12
 """How deep a value is shown."""
 

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +27,7 @@ from graphrag_agent.tools._python_launcher import MACHINES, TIMED_OUT
 from graphrag_agent.tools._python_monty import MOST_PRINTED
 from graphrag_agent.tools._python_runs import (
     ERROR_CHARACTERS,
+    MAX_CALLS_OUT,
     PRINTED_CHARACTERS,
     RESULT_CHARACTERS,
     Job,
@@ -39,15 +42,16 @@ from graphrag_agent.tools._python_runs import (
 WALL_SECONDS = 30.0
 """pandas and sympy alone take up to ten seconds to import on a busy machine."""
 
-CPU_SECONDS = 12
-MEMORY_BYTES = 2**30
-"""Of address space in one process: beyond it the code gets a MemoryError that it can be told of."""
+SANDBOX_SECONDS = 12
+"""Of computing, of which the imports take up to five."""
 
-ALL_MEMORY_BYTES = 3 * 2**29
-"""Of all its processes together: beyond it they are killed."""
+MEMORY_BYTES = 3 * 2**29
+"""Of address space, of which pandas takes a gigabyte: beyond it the code gets a MemoryError, with its line."""
 
-DISK_BYTES = 64 * 2**20
-PROCESSES, OPEN_FILES = 16, 128
+DISK_BYTES, FILE_BYTES, OPEN_FILES = 32 * 2**20, 8 * 2**20, 64
+"""Of all files when one is opened, of one file, of those open at a time. sandlock doesn't count files that were deleted
+while open, so a run can fill half a gigabyte of the temporary folder until it ends."""
+
 MAX_LINE = 200_000
 """Bytes of one message of the worker: texts of three limits, each character escaped."""
 
@@ -72,32 +76,48 @@ class SandboxInterpreter:
         "but those that the code writes into its working folder. Pictures that it saves there as .png are kept."
     )
 
-    def __init__(self) -> None:
+    def __init__(self, *, compute_seconds: int = SANDBOX_SECONDS) -> None:
         """Raises MissingExtraError, or SettingsError where the kernel can't hold a sandbox."""
         refuse_weak_kernel()
+        self._seconds = compute_seconds
         self._program = (_FOLDER / "_python_worker.py").read_text(encoding="utf-8")
 
     def run(self, code: str, search: Search | None, job: Job) -> Ran:
-        with tempfile.TemporaryDirectory(prefix="graphrag-python-", ignore_cleanup_errors=True) as place:
-            work, storage = Path(place, "work"), Path(place, "storage")
+        with _temporary_folder() as place:
+            work, storage = place / "work", place / "storage"
             for folder in (work, storage):
                 folder.mkdir()
-            command = [sys.executable, "-I", "-B", str(_FOLDER / "_python_launcher.py"), self._order(work, storage)]
+            program = [sys.executable, "-I", "-B", "-W", "ignore", str(_FOLDER / "_python_launcher.py")]
             with subprocess.Popen(  # noqa: S603  # our own program
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={}
+                [*program, self._walls(work, storage)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={},
             ) as launcher:
                 watch = threading.Timer(WALL_SECONDS + _GRACE_SECONDS, launcher.kill)
                 watch.daemon = True
                 watch.start()
                 try:
                     with job.killed_by(partial(launcher.send_signal, signal.SIGTERM)):
-                        told = _converse(launcher, {"code": code, **_LIMITS}, search)
+                        told = _converse(launcher, self._order(code), search)
                 finally:
                     watch.cancel()
                     _end(launcher)
                 return _read(told, launcher, tuple(_pictures(storage)))
 
-    def _order(self, work: Path, storage: Path) -> str:
+    def _order(self, code: str) -> dict[str, Any]:
+        limits = {"RLIMIT_AS": MEMORY_BYTES, "RLIMIT_CPU": self._seconds, "RLIMIT_FSIZE": FILE_BYTES, "RLIMIT_CORE": 0}
+        return {
+            "code": code,
+            "limits": limits,
+            "printed": PRINTED_CHARACTERS,
+            "most_printed": MOST_PRINTED,
+            "result": RESULT_CHARACTERS,
+            "error": ERROR_CHARACTERS,
+        }
+
+    def _walls(self, work: Path, storage: Path) -> str:
         prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix)
         return json.dumps(
             {
@@ -107,22 +127,11 @@ class SandboxInterpreter:
                 "readable": [path for path in dict.fromkeys((*prefixes, *_LIBRARIES)) if Path(path).exists()],
                 # without it OpenBLAS takes a gigabyte of address space for its threads
                 "environment": {"HOME": str(work), "PATH": "", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-                "memory_bytes": ALL_MEMORY_BYTES,
                 "disk_bytes": DISK_BYTES,
-                "processes": PROCESSES,
                 "open_files": OPEN_FILES,
                 "seconds": WALL_SECONDS,
             }
         )
-
-
-_LIMITS: dict[str, Any] = {
-    "limits": {"RLIMIT_AS": MEMORY_BYTES, "RLIMIT_CPU": CPU_SECONDS, "RLIMIT_FSIZE": DISK_BYTES, "RLIMIT_CORE": 0},
-    "printed": PRINTED_CHARACTERS,
-    "most_printed": MOST_PRINTED,
-    "result": RESULT_CHARACTERS,
-    "error": ERROR_CHARACTERS,
-}
 
 
 def refuse_weak_kernel() -> None:
@@ -144,16 +153,31 @@ def refuse_weak_kernel() -> None:
         )
 
 
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    folder = tempfile.TemporaryDirectory(prefix="graphrag-python-", ignore_cleanup_errors=True)
+    try:
+        yield Path(folder.name)
+    finally:
+        try:
+            folder.cleanup()
+        except RecursionError:  # folders in folders in folders: before Python 3.13 it goes down by recursion
+            subprocess.run(["rm", "-rf", "--", folder.name], check=False)  # noqa: S603, S607
+
+
 def _converse(launcher: subprocess.Popen[bytes], order: dict[str, Any], search: Search | None) -> dict[str, Any]:
     """The worker's last message, empty where it ended without one; searches are answered on the way."""
     talk, listen = launcher.stdin, launcher.stdout
     try:
         _say(talk, order)
-        while isinstance(said := _hear(listen), dict) and "search" in said:
+        for _ in range(MAX_CALLS_OUT):
+            said = _hear(listen)
+            if not isinstance(said, dict) or "search" not in said:
+                return said if isinstance(said, dict) else {}
             _say(talk, _found(said["search"], search))
     except OSError:  # it has ended
-        return {}
-    return said if isinstance(said, dict) else {}
+        pass
+    return {}
 
 
 def _say(talk: IO[bytes] | None, message: dict[str, Any]) -> None:
@@ -204,10 +228,10 @@ def _read(told: dict[str, Any], launcher: subprocess.Popen[bytes], files: tuple[
     if not all(isinstance(text, str) for text in texts.values()):
         if launcher.returncode == TIMED_OUT:
             raise code_error(f"It was ended after {WALL_SECONDS:g} s. Make it do less.", "")
-        if launcher.returncode:
-            why = launcher.stderr.read(2_000).decode(errors="replace") if launcher.stderr else ""
-            raise ToolFailedError(f"the sandbox did not start: {why.strip() or launcher.returncode}")
-        raise code_error("It was killed: too much memory, time or too many processes. Make it do less.", "")
+        if launcher.returncode > 0:
+            why = launcher.stderr.read(10_000).decode(errors="replace") if launcher.stderr else ""
+            raise ToolFailedError(f"the sandbox did not start: {why.strip()[-500:] or launcher.returncode}")
+        raise code_error("It was ended in the middle: too much memory or computing, or a crash. Make it do less.", "")
     count = told.get("count")
     printed = cut(str(texts["printed"]), PRINTED_CHARACTERS, "printed")
     if isinstance(count, int) and count > len(printed) and len(printed) >= PRINTED_CHARACTERS:
@@ -233,9 +257,11 @@ def _picture(path: Path) -> bytes:
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return b""
-    with os.fdopen(number, "rb") as file:
+    try:
         told = os.fstat(number)
         if not stat.S_ISREG(told.st_mode) or told.st_size > MAX_PICTURE_BYTES:
             return b""
-        content = file.read(MAX_PICTURE_BYTES + 1)
-    return content if content.startswith(_PNG) and len(content) <= MAX_PICTURE_BYTES else b""
+        content = os.read(number, told.st_size)
+    finally:
+        os.close(number)
+    return content if content.startswith(_PNG) else b""

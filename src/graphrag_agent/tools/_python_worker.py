@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import ctypes
 import json
 import linecache
 import os
 import resource
+import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,6 +54,7 @@ def serve() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nowhere, number)
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # ends with the launcher, however that ends
     order = json.loads(reading.readline())
     for name, value in order["limits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
@@ -65,6 +69,8 @@ def serve() -> None:
             raise SearchError(answer["refused"])
         return list(answer["hits"])
 
+    # a warning's usual text names files of this machine
+    warnings.formatwarning = lambda message, category, *_, **__: f"{category.__name__}: {message}\n"
     told: dict[str, Any] = {"result": "", "error": ""}
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         try:
@@ -96,11 +102,10 @@ def cut_middle(text: str, limit: int) -> str:
 
 
 def told_error(error: BaseException) -> Iterator[str]:
-    """The traceback from the code's own first line on."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_frame.f_code.co_filename != FILE_NAME:
-        frame = frame.tb_next
-    yield from traceback.format_exception(type(error), error, frame)
+    """The traceback with the code's own lines, not those of libraries."""
+    told = traceback.TracebackException.from_exception(error)
+    told.stack = traceback.StackSummary.from_list([frame for frame in told.stack if frame.filename == FILE_NAME])
+    yield from told.format(chain=False)
 
 
 if __name__ == "__main__":
