@@ -47,8 +47,9 @@ Run Python and get back what it prints and the value of its last line.
 Use it for whatever must be computed, counted, sorted or compared: never work out a figure in your head. Don't use it to
 look something up, or to write text. Each call starts from nothing: no name of an earlier call is there. `search(query,
 top_k=5)` may be called inside, without await: a list of dicts with id, title, heading, page, source and text, from the
-same documents as knowledge_search, {searches} calls at most. Take the figures for the code from the evidence; cite the
-result by the id that it comes back with. {about}"""
+same documents as knowledge_search, {searches} calls at most. Take the figures for the code from the evidence. Print
+each result with its name and unit, as in print("days of leave in all:", total), and cite it by the id that comes back.
+{about}"""
 
 
 def build_run_python(
