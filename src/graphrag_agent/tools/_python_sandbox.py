@@ -80,7 +80,6 @@ class SandboxInterpreter:
         """Raises MissingExtraError, or SettingsError where the kernel can't hold a sandbox."""
         refuse_weak_kernel()
         self._seconds = compute_seconds
-        self._program = (_FOLDER / "_python_worker.py").read_text(encoding="utf-8")
 
     def run(self, code: str, search: Search | None, job: Job) -> Ran:
         with _temporary_folder() as place:
@@ -121,7 +120,7 @@ class SandboxInterpreter:
         prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix)
         return json.dumps(
             {
-                "program": self._program,
+                "program": (_FOLDER / "_python_worker.py").read_text(encoding="utf-8"),
                 "folder": str(work),
                 "storage": str(storage),
                 "readable": [path for path in dict.fromkeys((*prefixes, *_LIBRARIES)) if Path(path).exists()],

@@ -128,6 +128,8 @@ async def _run_in_thread(threads: ThreadPoolExecutor, runs: Interpreter, code: s
     def search(query: str, top_k: int) -> list[dict[str, Any]]:
         future = asyncio.run_coroutine_threadsafe(searches.search(query, top_k), loop)
         asked[:] = [future]
+        if job.stopped:  # between the two lines above
+            future.cancel()
         return future.result(runs.wall_seconds)
 
     def run() -> Ran:
