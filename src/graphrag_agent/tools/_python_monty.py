@@ -119,8 +119,6 @@ def _answer(step: Any, search: Search | None) -> Any:
     """The next step: a search is made, a name is unknown, and the operating system isn't there."""
     if hasattr(step, "variable_name"):
         return step.resume_auto()
-    if not hasattr(step, "function_name"):
-        raise ToolFailedError("the interpreter waits for something that isn't there; don't use await")
     if step.is_os_function:
         return step.resume_not_handled()
     if step.function_name != "search":

@@ -63,6 +63,9 @@ MAX_RUNS = 2
 _GRACE_SECONDS = 3.0
 _FOLDER = Path(__file__).parent
 _PNG = b"\x89PNG\r\n\x1a\n"
+_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
+"""A thread of OpenBLAS for each core would take the whole address space; pictures are drawn without a screen."""
+
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/dev/urandom")
 
 
@@ -124,8 +127,7 @@ class SandboxInterpreter:
                 "folder": str(work),
                 "storage": str(storage),
                 "readable": [path for path in dict.fromkeys((*prefixes, *_LIBRARIES)) if Path(path).exists()],
-                # without it OpenBLAS takes a gigabyte of address space for its threads
-                "environment": {"HOME": str(work), "PATH": "", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+                "environment": {"HOME": str(work), "PATH": "", **_ENVIRONMENT},
                 "disk_bytes": DISK_BYTES,
                 "open_files": OPEN_FILES,
                 "seconds": WALL_SECONDS,

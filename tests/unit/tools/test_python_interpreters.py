@@ -1,0 +1,65 @@
+"""Each interpreter by itself: odd text as code, and a sandbox that does not start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphrag_agent.errors import ToolArgumentError, ToolFailedError
+from graphrag_agent.tools._python_monty import MontyInterpreter, read_search
+from graphrag_agent.tools._python_runs import Job, SearchRefused
+from graphrag_agent.tools._python_sandbox import SandboxInterpreter
+from tests.python_sandbox import sandbox_problem
+
+pytest.importorskip("pydantic_monty")
+MONTY = MontyInterpreter(compute_seconds=1)
+PIECES = st.sampled_from(
+    ["x", " = ", "(", ")", "[", "]", "\n", "  ", "lambda ", "1", "'", "f'{", "}", ":", "*", "@", "if "]
+)
+
+
+@settings(max_examples=200)
+@given(st.text(max_size=60) | st.lists(PIECES, max_size=30).map("".join))
+def test_any_text_runs_or_is_an_error_that_the_model_can_read(code: str) -> None:
+    try:
+        ran = MONTY.run(code, None, Job())
+    except ToolArgumentError as error:
+        assert str(error).startswith("The code failed; mend it and call again.\n")
+    else:
+        assert isinstance(ran.result, str)
+
+
+@given(st.lists(st.integers() | st.text(max_size=5), max_size=4), st.dictionaries(st.text(max_size=6), st.integers()))
+def test_arguments_of_a_search_are_a_text_and_a_number_or_refused(args: list[Any], kwargs: dict[str, Any]) -> None:
+    try:
+        query, top_k = read_search(tuple(args), kwargs)
+    except SearchRefused:
+        return
+    assert isinstance(query, str) and type(top_k) is int
+
+
+def test_code_that_reads_names_without_calling_them_gets_python_s_answer() -> None:
+    with pytest.raises(ToolArgumentError, match="NameError: name 'nosuch' is not defined"):
+        MONTY.run("nosuch + 1", None, Job())
+    assert MONTY.run("find = search\nfind('a')", lambda query, top_k: [{"id": query}], Job()).result == "[{'id': 'a'}]"
+
+
+def test_a_job_that_was_stopped_before_its_run_ends_at_once() -> None:
+    job = Job()
+    job.stop()
+    with pytest.raises(ToolArgumentError):
+        MONTY.run("while True: pass", None, job)
+
+
+def test_waiting_takes_no_time() -> None:
+    assert MONTY.run("import time\ntime.sleep(10**6)\n'woke'", None, Job()).result == "'woke'"
+
+
+@pytest.mark.skipif(bool(sandbox_problem()), reason=sandbox_problem() or "there")
+def test_a_sandbox_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SandboxInterpreter, "_walls", lambda *_: '{"no": "walls"}')
+    with pytest.raises(ToolFailedError, match=r"the sandbox did not start: (.|\n)*KeyError"):
+        SandboxInterpreter().run("1", None, Job())
