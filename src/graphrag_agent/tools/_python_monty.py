@@ -13,6 +13,7 @@ from graphrag_agent.errors import MissingExtraError, ToolFailedError
 from graphrag_agent.tools._python_runs import (
     COMPUTE_SECONDS,
     MAX_CALLS_OUT,
+    MOST_PRINTED,
     PRINTED_CHARACTERS,
     Job,
     Ran,
@@ -21,6 +22,7 @@ from graphrag_agent.tools._python_runs import (
     code_error,
     cut,
     render_value,
+    shown_printed,
 )
 
 MEMORY_BYTES = 128 * 2**20
@@ -28,9 +30,6 @@ MEMORY_BYTES = 128 * 2**20
 
 MAX_RECURSION = 300
 """Deep enough for a recursive sum; the default of 1000 comes near the end of the worker's stack."""
-
-MOST_PRINTED = 1_000_000
-"""Characters after which a run that prints is ended."""
 
 MAX_RUNS = 4
 
@@ -111,8 +110,7 @@ class _Printed:
 
     @property
     def shown(self) -> str:
-        left_out = self.count - len(self._text)
-        return f"{self._text}…\n({left_out} more characters printed; print less)" if left_out else self._text
+        return shown_printed(self._text, self.count)
 
 
 def _answer(step: Any, search: Search | None) -> Any:

@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from graphrag_agent.errors import ToolArgumentError
+from graphrag_agent.retrieval.evidence_tags import without_tags
 
 COMPUTE_SECONDS = 5.0
 """Of computing in Monty: a model's sums take milliseconds."""
 
 PRINTED_CHARACTERS = 4_000
 """Of what a run prints, so much is shown."""
+
+MOST_PRINTED = 1_000_000
+"""Characters after which a run that prints is ended."""
 
 RESULT_CHARACTERS = 4_000
 """Of the last expression's value, so much is shown."""
@@ -109,7 +113,20 @@ def code_error(traceback: str, printed: str) -> ToolArgumentError:
     half = ERROR_CHARACTERS // 2
     shown = traceback if len(traceback) <= ERROR_CHARACTERS else f"{traceback[:half]}…{traceback[-half:]}"
     before = f"\nPrinted before that:\n{printed}" if printed.strip() else ""
-    return ToolArgumentError(f"The code failed; mend it and call again.\n{shown.strip()}{before}")
+    return ToolArgumentError(
+        storable(f"The code failed; mend it and call again.\n{without_tags(shown.strip() + before)}")
+    )
+
+
+def shown_printed(text: str, count: int) -> str:
+    """The beginning of what was printed, and how many of the `count` characters are missing."""
+    left_out = count - len(text)
+    return f"{text}…\n({left_out} more characters printed; print less)" if left_out > 0 else text
+
+
+def storable(text: str) -> str:
+    """The text without what a database or JSON can't hold."""
+    return text.encode(errors="replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def cut(text: str, limit: int, what: str) -> str:

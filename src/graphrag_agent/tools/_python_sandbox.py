@@ -24,10 +24,10 @@ from typing import IO, Any
 
 from graphrag_agent.errors import MissingExtraError, SettingsError, ToolFailedError
 from graphrag_agent.tools._python_launcher import MACHINES, TIMED_OUT
-from graphrag_agent.tools._python_monty import MOST_PRINTED
 from graphrag_agent.tools._python_runs import (
     ERROR_CHARACTERS,
     MAX_CALLS_OUT,
+    MOST_PRINTED,
     PRINTED_CHARACTERS,
     RESULT_CHARACTERS,
     Job,
@@ -37,6 +37,7 @@ from graphrag_agent.tools._python_runs import (
     SearchRefused,
     code_error,
     cut,
+    shown_printed,
 )
 
 WALL_SECONDS = 30.0
@@ -234,9 +235,7 @@ def _read(told: dict[str, Any], launcher: subprocess.Popen[bytes], files: tuple[
             raise ToolFailedError(f"the sandbox did not start: {why.strip()[-500:] or launcher.returncode}")
         raise code_error("It was ended in the middle: too much memory or computing, or a crash. Make it do less.", "")
     count = told.get("count")
-    printed = cut(str(texts["printed"]), PRINTED_CHARACTERS, "printed")
-    if isinstance(count, int) and count > len(printed) and len(printed) >= PRINTED_CHARACTERS:
-        printed = f"{printed}…\n({count - len(printed)} more characters printed; print less)"
+    printed = shown_printed(str(texts["printed"])[:PRINTED_CHARACTERS], count if isinstance(count, int) else 0)
     if texts["error"]:
         raise code_error(str(texts["error"]), printed)
     return Ran(printed, cut(str(texts["result"]), RESULT_CHARACTERS, "of the result"), files)

@@ -18,7 +18,7 @@ from graphrag_agent.errors import GraphragError, ToolArgumentError, ToolFailedEr
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.options import SearchChoices
 from graphrag_agent.tools._python_monty import MontyInterpreter
-from graphrag_agent.tools._python_runs import Interpreter, Job, Ran, Search, SearchRefused
+from graphrag_agent.tools._python_runs import Interpreter, Job, Ran, Search, SearchRefused, storable
 from graphrag_agent.tools._python_sandbox import SandboxInterpreter
 from graphrag_agent.tools.evidence_message import evidence_of, render_evidence
 from graphrag_agent.tools.knowledge_search import Searchable
@@ -175,7 +175,7 @@ def _evidence(code: str, ran: Ran) -> Evidence:
         title="Python",
         source="computed",
         heading=(lines or [""])[0][:MAX_HEADING_CHARACTERS],
-        text=_storable(text),
+        text=storable(text),
     )
 
 
@@ -185,7 +185,7 @@ def _note(ran: Ran, searches: _Searches) -> str:
         said.append("The code printed nothing and its last line has no value: print what you want to know.")
     if (more := len(searches.found) - MAX_PASSAGES) > 0:
         said.append(f"{more} more passages found by the code are not shown; to cite one, search for it.")
-    said += [f"The code saved {_storable(file.name)} ({len(file.content)} bytes)." for file in ran.files]
+    said += [f"The code saved {storable(file.name)} ({len(file.content)} bytes)." for file in ran.files]
     return " ".join(said)
 
 
@@ -200,9 +200,4 @@ def _files(ran: Ran) -> dict[str, Any]:
 def _as_dict(item: Evidence) -> dict[str, Any]:
     names = ("id", "title", "heading", "page", "source", "score", "text")
     told = {name: getattr(item, name) for name in names}
-    return {name: _storable(value) if isinstance(value, str) else value for name, value in told.items()}
-
-
-def _storable(text: str) -> str:
-    """The text without what a database or JSON can't hold."""
-    return text.encode(errors="replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return {name: storable(value) if isinstance(value, str) else value for name, value in told.items()}
