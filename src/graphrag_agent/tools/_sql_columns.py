@@ -1,0 +1,76 @@
+"""Whether the columns that a query names are there, so that the model reads which ones are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from graphrag_agent.tools._sql_tables import VISIBLE_PART, VisibleTable, folding, named, refuse_name
+from graphrag_agent.tools._sql_vocabulary import TABLE_FUNCTION_COLUMNS, Dialect
+
+
+def refuse_unknown_columns(tree: Any, dialect: Dialect, used: Sequence[VisibleTable]) -> None:
+    """Raises ToolArgumentError for a column that no table of the query and no alias in it is called.
+
+    The database has the last word on where a name may stand; this is so that nothing it finds beside the visible
+    columns (a row's number, a keyword, a text in double quotes) passes for one.
+    """
+    from sqlglot import exp
+
+    fold = folding(dialect)
+    of_alias = _columns_of_aliases(tree, dialect, used)
+    known = {named(column, dialect) for table in used for column in table.columns} | set(_made_names(tree, dialect))
+    for column in tree.find_all(exp.Column):
+        if isinstance(column.this, exp.Star):
+            continue
+        name, qualifier = fold(column.this), column.args.get("table")
+        there = of_alias.get(fold(qualifier)) if qualifier is not None else None
+        if there is not None and name not in {named(item, dialect) for item in there}:
+            raise refuse_name("column", f"{qualifier.name}.{column.name}", there)
+        if there is None and name not in known:
+            listed = [f"{table.shown_name}.{item}" for table in used for item in table.columns]
+            raise refuse_name("column", column.name, listed if len(used) > 1 else [*(used[0].columns if used else ())])
+
+
+def _columns_of_aliases(tree: Any, dialect: Dialect, used: Sequence[VisibleTable]) -> dict[str, list[str]]:
+    """Alias -> columns, for aliases that stand for visible tables only, wherever they are in the query."""
+    from sqlglot import exp
+
+    fold = folding(dialect)
+    tables = {(table.schema, table.name): table for table in used}
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    unclear = set()
+    for node in tree.find_all(exp.Table, exp.Subquery, exp.CTE, exp.Lateral, exp.Unnest, exp.Values):
+        alias = node.args.get("alias")
+        if not isinstance(alias, exp.TableAlias) or alias.args.get("this") is None:
+            continue
+        source = node.this.find(exp.Table) if node.meta.get(VISIBLE_PART) else node
+        table = tables.get((source.db, source.name)) if isinstance(source, exp.Table) else None
+        if table is None or alias.columns:
+            unclear.add(fold(alias.this))
+        else:
+            found[fold(alias.this)].extend(table.columns)
+    return {name: columns for name, columns in found.items() if name not in unclear}
+
+
+def _made_names(tree: Any, dialect: Dialect) -> Iterator[str]:
+    """Names that the query itself makes: aliases, lists of column names, and what a function's column is called."""
+    from sqlglot import exp
+
+    fold = folding(dialect)
+    for node in tree.walk():
+        if isinstance(node, exp.TableAlias):
+            yield from (fold(part) for part in (node.this, *node.columns) if isinstance(part, exp.Identifier))
+        elif isinstance(node, exp.Alias | exp.Aliases):
+            yield named(node.alias, dialect) if isinstance(node, exp.Alias) else ""
+            yield from (fold(part) for part in node.expressions if isinstance(part, exp.Identifier))
+        elif isinstance(node, exp.Func):
+            yield str(node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
+            yield from (name.lower() for name in type(node).sql_names()) if not isinstance(node, exp.Anonymous) else ()
+            if isinstance(node.parent, exp.Table | exp.From | exp.Join | exp.Lateral):
+                yield from TABLE_FUNCTION_COLUMNS
+        elif isinstance(node, exp.Lambda):
+            yield from (fold(part) for part in node.expressions if isinstance(part, exp.Identifier))
+        elif isinstance(node, exp.Pivot):
+            yield from (fold(part) for part in node.find_all(exp.Identifier))
