@@ -7,6 +7,7 @@ visible ones, and a CTE has a name of its own: `*`, NATURAL, USING, whole rows a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ from graphrag_agent.tools._sql_vocabulary import DUCKDB_NODES, FUNCTIONS, NODES,
 
 MAX_CHARACTERS, MAX_TOKENS, MAX_DEPTH = 20_000, 4_000, 30
 """A long analytical query has 5,000 characters and a depth of 10; parsing takes time that grows with all three."""
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_ ]{0,40}|\d{1,20}")
 
 MAX_STEPS_A_TOKEN = 100
 """Real queries need 2."""
@@ -52,16 +55,19 @@ def checked_query(
     so; the caller still counts. `functions` are allowed beside the dialect's, by sqlglot's names.
     """
     _check_size(sql)
+    allowed = FUNCTIONS[dialect] | set(functions)
     try:
         tree = _parsed(sql, dialect)
-        _refuse_nodes(tree, dialect, FUNCTIONS[dialect] | set(functions))
+        _refuse_nodes(tree, dialect, allowed)
         shown = _written(tree, dialect)
         used = bind_tables(tree, dialect, tables)
         refuse_unknown_columns(tree, dialect, used)
         if max_rows is not None:
             _limit(tree, max_rows)
         # quoted, a name is a name and never a keyword (in PostgreSQL, user is one)
-        return CheckedQuery(_written(tree, dialect, quoted=dialect != "sqlite"), shown, used)
+        written = _written(tree, dialect, quoted=dialect != "sqlite")
+        _check_written(written, tree, dialect, allowed)
+        return CheckedQuery(written, shown, used)
     except RecursionError:
         raise ToolArgumentError("the query is nested too deeply; split it with WITH, or ask in several calls") from None
 
@@ -163,6 +169,8 @@ def _refuse_nodes(tree: Any, dialect: Dialect, functions: Collection[str]) -> No
                 raise ToolArgumentError(f"write the function {name.lower()} without a schema in front")
         elif kind not in nodes:
             raise ToolArgumentError(f"{_words(kind)} is refused. {_ONLY_READS}")
+        elif isinstance(node, exp.Var) and not _WORD.fullmatch(node.name):  # written as it stands, without quotes
+            raise ToolArgumentError(f"{node.name[:60]!r} is no unit or keyword; write one word such as month")
         elif isinstance(node, exp.DataType) and node.this.name not in TYPES:
             raise ToolArgumentError("the type in a CAST is refused; cast to text, integer, numeric, date or timestamp")
         elif isinstance(node, exp.In) and node.args.get("field"):
@@ -175,8 +183,23 @@ def function_name(node: Any) -> str:
     return str(node.name if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) else node.sql_name()).upper()
 
 
+def _check_written(written: str, tree: Any, dialect: Dialect, functions: Collection[str]) -> None:
+    """What will run is read once more: it must be the same query of the same tables, whatever the writing did."""
+    exp = load_sqlglot().exp
+    again = _parsed(written, dialect)
+    _refuse_nodes(again, dialect, functions)
+    read, meant = (
+        sorted((node.db, node.name) for node in one.find_all(exp.Table) if isinstance(node.this, exp.Identifier))
+        for one in (again, tree)
+    )
+    if read != meant:
+        raise ToolArgumentError("the query can't be written so that it is safe to run; write it in a simpler way")
+
+
 def _spelt(node: Any, dialect: Dialect) -> str:
     """The function's name in the dialect; sqlglot's own may be another."""
+    if type(node).__name__ == "Collate":
+        return "collate"
     ignore = load_sqlglot().errors.ErrorLevel.IGNORE
     return str(node.sql(dialect=dialect, comments=False, unsupported_level=ignore)).partition("(")[0][:60].lower()
 
