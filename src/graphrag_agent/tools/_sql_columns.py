@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from graphrag_agent.errors import ToolArgumentError
 from graphrag_agent.tools._sql_tables import VISIBLE_PART, VisibleTable, folding, named, refuse_name
 from graphrag_agent.tools._sql_vocabulary import TABLE_FUNCTION_COLUMNS, Dialect
 
@@ -29,8 +30,14 @@ def refuse_unknown_columns(tree: Any, dialect: Dialect, used: Sequence[VisibleTa
         if there is not None and name not in {named(item, dialect) for item in there}:
             raise refuse_name("column", f"{qualifier.name}.{column.name}", there)
         if there is None and name not in known:
-            listed = [f"{table.shown_name}.{item}" for table in used for item in table.columns]
-            raise refuse_name("column", column.name, listed if len(used) > 1 else [*(used[0].columns if used else ())])
+            raise _unknown(column, used)
+
+
+def _unknown(column: Any, used: Sequence[VisibleTable]) -> ToolArgumentError:
+    plain = [item for table in used for item in table.columns]
+    known = plain if len(used) < 2 else [f"{table.shown_name}.{item}" for table in used for item in table.columns]
+    hint = ". Write a text in single quotes" if column.this.args.get("quoted") else ""
+    return ToolArgumentError(f"{refuse_name('column', column.name, known)}{hint}")
 
 
 def _columns_of_aliases(tree: Any, dialect: Dialect, used: Sequence[VisibleTable]) -> dict[str, list[str]]:

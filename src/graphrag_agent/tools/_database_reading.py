@@ -1,0 +1,218 @@
+"""Runs a checked query on a database that is open for reading only, and stops it in time.
+
+Both readers block: call them in a thread, and `Stop.now` from elsewhere when nobody waits any longer.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from graphrag_agent.errors import ToolArgumentError, ToolFailedError
+from graphrag_agent.tools import _sqlite_program
+from graphrag_agent.tools._query_result import MAX_CELL_CHARACTERS, Rows, bytes_text, value_text
+
+PROCESS_SECONDS = 2.0
+"""A program of ours needs 0.1 s to start and to end; this is for a busy machine."""
+
+LOCK_SECONDS = 2.0
+CONNECT_SECONDS = 5
+POOL_SIZE = 4
+PARAMETERS = (
+    *("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"),
+    *("search_path", "standard_conforming_strings"),
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A checked query and what it may cost."""
+
+    sql: str
+    tables: Mapping[str, Sequence[str]]
+    """Visible table -> visible columns, which SQLite checks once more."""
+    seconds: float
+    max_rows: int
+    max_bytes: int
+
+
+class Stop:
+    """Ends a reading from another thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._end: Callable[[], object] | None = None
+        self._is_asked = False
+
+    @contextmanager
+    def ends(self, end: Callable[[], object]) -> Iterator[None]:
+        """What runs inside is ended by `end`, and never after it. Raises ToolFailedError where it is too late."""
+        with self._lock:
+            if self._is_asked:
+                raise ToolFailedError("the query was given up before it ran", retryable=True)
+            self._end = end
+        try:
+            yield
+        finally:
+            with self._lock:  # the connection may be another query's from here on
+                self._end = None
+
+    def now(self) -> None:
+        """End it; this may block, as it talks to the database."""
+        with self._lock:
+            self._is_asked = True
+            if self._end is not None:
+                with suppress(Exception):  # it is over, or its connection is
+                    self._end()
+
+
+class Reader(Protocol):
+    """Reads one database."""
+
+    def read(self, reading: Reading, stop: Stop) -> Rows:
+        """The rows. Raises ToolArgumentError for SQL that the database refuses, ToolFailedError for the rest."""
+        ...
+
+
+class SqliteReader:
+    """Each query in a process of its own, with the file opened for reading only."""
+
+    def __init__(self, file: Path) -> None:
+        self.uri = f"file:{quote(str(file))}?mode=ro"
+
+    def read(self, reading: Reading, stop: Stop) -> Rows:
+        request = {
+            "uri": self.uri,
+            "sql": reading.sql,
+            "tables": {name: list(columns) for name, columns in reading.tables.items()},
+            "seconds": reading.seconds,
+            "max_rows": reading.max_rows,
+            "max_bytes": reading.max_bytes,
+            "max_cell": MAX_CELL_CHARACTERS,
+        }
+        command = [sys.executable, "-I", "-S", "-B", str(Path(_sqlite_program.__file__))]
+        process = subprocess.Popen(  # noqa: S603  # our own program; the query goes in as data
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}, text=True
+        )
+        try:
+            with stop.ends(process.kill):
+                output, _ = process.communicate(json.dumps(request), timeout=reading.seconds + PROCESS_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise _too_slow(reading.seconds) from None
+        finally:
+            process.kill()
+            process.communicate()
+        return _rows_of(_answer(output), reading.seconds)
+
+
+def _answer(output: str) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = json.loads(output)
+    except ValueError:  # it was killed, or a limit of its own ended it
+        answer = {"error": "memory", "message": ""}
+    return answer
+
+
+def _rows_of(answer: dict[str, Any], seconds: float) -> Rows:
+    match answer.get("error"):
+        case None:
+            shown = [[_sqlite_text(value) for value in row] for row in answer["rows"]]
+            return Rows(answer["columns"], shown, answer["is_cut"])
+        case "time":
+            raise _too_slow(seconds)
+        case "denied":
+            raise ToolArgumentError(
+                "SQLite refused: the query uses a table, column or function that is not open here; keep to the schema"
+            )
+        case "unreachable":
+            raise ToolFailedError("the database file can't be read now; say so, or try once more", retryable=True)
+        case "memory":
+            raise ToolFailedError(
+                "the query needed too much memory or time and was stopped; filter earlier, join on keys, select less"
+            )
+        case _:
+            raise ToolArgumentError(f"SQLite: {answer['message']}; mend the query by the schema")
+
+
+def _sqlite_text(value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return value_text(value)
+    if "bytes" in value:
+        return bytes_text(value["hex"], value["bytes"])
+    return f"{value['text']}… ({value['characters']:,} characters)"
+
+
+def _too_slow(seconds: float) -> ToolFailedError:
+    return ToolFailedError(
+        f"the query was stopped after {seconds:g} s; join on keys, filter earlier, end a recursion, or aggregate less"
+    )
+
+
+class PostgresReader:
+    """Queries in read-only transactions of a small pool; the server stops what takes too long."""
+
+    def __init__(self, engine: Any) -> None:
+        self.engine = engine
+
+    def read(self, reading: Reading, stop: Stop) -> Rows:
+        from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+        try:
+            with self.engine.connect() as connection:
+                connection = connection.execution_options(postgresql_readonly=True, no_parameters=True)
+                with connection.begin(), stop.ends(connection.connection.dbapi_connection.cancel):
+                    self._limit(connection, reading.seconds)
+                    streamed = connection.execution_options(stream_results=True, max_row_buffer=16)
+                    return _fetched(streamed.exec_driver_sql(reading.sql), reading)
+        except DBAPIError as error:
+            raise _told(error, reading.seconds) from None
+        except SQLAlchemyError:
+            raise _unreachable() from None
+
+    def _limit(self, connection: Any, seconds: float) -> None:
+        """What holds in this transaction only; no query that the guard lets through can change it."""
+        milliseconds = int(seconds * 1000)
+        values = (milliseconds, int(LOCK_SECONDS * 1000), milliseconds + 5000, "pg_catalog, pg_temp", "on")
+        settings = (f"set_config('{name}', '{value}', true)" for name, value in zip(PARAMETERS, values, strict=True))
+        connection.exec_driver_sql(f"SELECT {', '.join(settings)}")
+
+
+def _fetched(result: Any, reading: Reading) -> Rows:
+    columns, size = list(result.keys()), 0
+    rows: list[list[str | None]] = []
+    for row in result:
+        if len(rows) == reading.max_rows or size > reading.max_bytes:
+            return Rows(columns, rows, True)
+        rows.append([value_text(value) for value in row])
+        size += sum(len(value or "") for value in rows[-1])
+    return Rows(columns, rows, False)
+
+
+def _told(error: Any, seconds: float) -> ToolArgumentError | ToolFailedError:
+    """What the model may read of the server's error: nothing of the connection, nothing of an inner statement."""
+    state = getattr(error.orig, "sqlstate", None) or ""
+    diagnosis = getattr(error.orig, "diag", None)
+    if state in ("57014", "55P03"):
+        return _too_slow(seconds)
+    if state.startswith(("53", "54")):
+        return ToolFailedError("the query needed too much memory; filter earlier, join on keys, select less")
+    if state == "42501":
+        return ToolArgumentError("PostgreSQL refused: that is not open to this connection; keep to the schema")
+    if state.startswith(("42", "22", "21", "0A", "2B", "25")) and diagnosis is not None:
+        hint = f" ({diagnosis.message_hint})" if diagnosis.message_hint else ""
+        return ToolArgumentError(
+            f"PostgreSQL: {diagnosis.message_primary}{hint}"[:500] + "; mend the query by the schema"
+        )
+    return _unreachable()
+
+
+def _unreachable() -> ToolFailedError:
+    return ToolFailedError("the database can't be reached now; say so, or try once more", retryable=True)

@@ -1,0 +1,162 @@
+"""What tables a database has, and the part of it that a principal may see, as text for the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from graphrag_agent.tools._database_access import Access
+from graphrag_agent.tools._sql_tables import VisibleTable
+
+MAX_TABLES = 1_000
+MAX_COMMENT_CHARACTERS = 200
+
+
+@dataclass(frozen=True)
+class ColumnInfo:
+    """A column as the database describes it."""
+
+    name: str
+    type_name: str
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class ForeignKey:
+    """Columns that point to another table's."""
+
+    columns: tuple[str, ...]
+    table: str
+    """The other table's shown name."""
+    other_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """A table or view, all of it or what a principal may see of it."""
+
+    name: str
+    schema: str
+    needs_schema: bool
+    columns: tuple[ColumnInfo, ...]
+    is_view: bool = False
+    comment: str = ""
+    primary_key: tuple[str, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    hides_columns: bool = False
+
+    @property
+    def shown_name(self) -> str:
+        """The name to write in a query."""
+        return self.as_visible().shown_name
+
+    def as_visible(self) -> VisibleTable:
+        """The table as the guard takes it."""
+        names = tuple(column.name for column in self.columns)
+        return VisibleTable(self.name, names, self.schema, self.hides_columns, self.needs_schema)
+
+
+def read_tables(inspector: Any, schemas: Sequence[str | None], *, written: str = "") -> tuple[TableInfo, ...]:
+    """All tables and views of the schemas; `written` is what stands for a schema that has no name here."""
+    found: list[TableInfo] = []
+    for position, schema in enumerate(schemas):
+        names = [(name, False) for name in inspector.get_table_names(schema=schema)]
+        names += [(name, True) for name in inspector.get_view_names(schema=schema)]
+        for name, is_view in names[: MAX_TABLES - len(found)]:
+            place = (name, schema or written, position > 0, schemas)
+            found.append(_table(inspector, place, schema, is_view=is_view))
+    return tuple(found)
+
+
+def _table(inspector: Any, place: tuple[str, str, bool, Any], schema: str | None, *, is_view: bool) -> TableInfo:
+    name, written, needs_schema, schemas = place
+    keys = [] if is_view else inspector.get_foreign_keys(name, schema=schema)
+    primary = [] if is_view else inspector.get_pk_constraint(name, schema=schema).get("constrained_columns") or []
+    return TableInfo(
+        name=name,
+        schema=written,
+        needs_schema=needs_schema,
+        columns=tuple(_column(item) for item in inspector.get_columns(name, schema=schema)),
+        is_view=is_view,
+        comment=_comment(inspector, name, schema),
+        primary_key=tuple(primary),
+        foreign_keys=tuple(_foreign_key(key, schemas) for key in keys),
+    )
+
+
+def _column(item: Any) -> ColumnInfo:
+    from sqlalchemy.types import NullType
+
+    is_known = not isinstance(item["type"], NullType)
+    return ColumnInfo(item["name"], str(item["type"]) if is_known else "", item.get("comment") or "")
+
+
+def _comment(inspector: Any, name: str, schema: str | None) -> str:
+    try:
+        return inspector.get_table_comment(name, schema=schema).get("text") or ""
+    except NotImplementedError:  # SQLite keeps none
+        return ""
+
+
+def _foreign_key(key: Any, schemas: Sequence[str | None]) -> ForeignKey:
+    is_elsewhere = key["referred_schema"] is not None and key["referred_schema"] != schemas[0]
+    other = f"{key['referred_schema']}.{key['referred_table']}" if is_elsewhere else key["referred_table"]
+    return ForeignKey(tuple(key["constrained_columns"]), other, tuple(key["referred_columns"]))
+
+
+def visible_part(tables: Iterable[TableInfo], access: Access) -> tuple[TableInfo, ...]:
+    """The tables, columns and keys that the access opens; a key that leads to something hidden is left out."""
+    opened = []
+    for table in tables:
+        names = access.visible(table.shown_name, [column.name for column in table.columns], is_view=table.is_view)
+        if names:
+            columns = tuple(column for column in table.columns if column.name in names)
+            is_whole = len(columns) == len(table.columns)
+            key = table.primary_key if {*table.primary_key} <= {*names} else ()
+            opened.append(replace(table, columns=columns, primary_key=key, hides_columns=not is_whole))
+    known = {table.shown_name: {column.name for column in table.columns} for table in opened}
+    return tuple(
+        replace(table, foreign_keys=tuple(key for key in table.foreign_keys if _is_visible(key, table, known)))
+        for table in opened
+    )
+
+
+def _is_visible(key: ForeignKey, table: TableInfo, known: dict[str, set[str]]) -> bool:
+    return {*key.columns} <= known[table.shown_name] and {*key.other_columns} <= known.get(key.table, set())
+
+
+def render_schema(tables: Sequence[TableInfo], *, max_characters: int) -> tuple[str, list[str]]:
+    """The tables as lines, and the names of those that did not fit."""
+    text, left_out = "", list[str]()
+    for table in tables:
+        part = _render_table(table)
+        if left_out or len(text) + len(part) > max_characters:
+            left_out.append(table.shown_name)
+        else:
+            text += part
+    return text.rstrip("\n"), left_out
+
+
+def _render_table(table: TableInfo) -> str:
+    head = f"{'view' if table.is_view else 'table'} {table.shown_name}{_after(table.comment)}\n"
+    lines = []
+    for column in table.columns:
+        marks = ["primary key"] if table.primary_key == (column.name,) else []
+        marks += [
+            f"-> {key.table}({', '.join(key.other_columns)})"
+            for key in table.foreign_keys
+            if key.columns == (column.name,)
+        ]
+        lines.append(" ".join(filter(None, [f"  {column.name}", column.type_name, *marks])) + _after(column.comment))
+    if len(table.primary_key) > 1:
+        lines.append(f"  primary key ({', '.join(table.primary_key)})")
+    for key in table.foreign_keys:
+        if len(key.columns) > 1:
+            lines.append(f"  ({', '.join(key.columns)}) -> {key.table}({', '.join(key.other_columns)})")
+    return head + "".join(f"{line}\n" for line in lines)
+
+
+def _after(comment: str) -> str:
+    one_line = " ".join(comment.split())
+    return f" -- {one_line[:MAX_COMMENT_CHARACTERS]}" if one_line else ""

@@ -1,0 +1,87 @@
+"""Rows of a query as a Markdown table that no value can break out of."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+MAX_CELL_CHARACTERS = 300
+"""Of one value; a longer one shows its beginning and its length."""
+
+_BREAKS = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+
+
+class Rows(NamedTuple):
+    """What a query brought, every value as the text that is shown; None is NULL."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | None]]
+    is_cut: bool
+    """There are more rows than these."""
+
+
+def render_table(rows: Rows) -> str:
+    """The rows as a Markdown table; the columns alone where there are none."""
+    lines = [_line([_escaped(name) for name in rows.columns]), _line(["---"] * len(rows.columns))]
+    lines += [_line([_shown(value) for value in row]) for row in rows.rows]
+    return "\n".join(lines)
+
+
+def value_text(value: Any) -> str | None:
+    """A value of the database as text, nothing rounded; None for NULL."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return _shortened(value, len(value))
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes_text(bytes(value[:16]).hex(), len(value))
+    return _shortened(text := _plain(value), len(text))
+
+
+def bytes_text(hex_digits: str, length: int) -> str:
+    """Bytes by their beginning; what they stand for is not known."""
+    rest = "…" if length > len(hex_digits) // 2 else ""
+    return f"x'{hex_digits}{rest}' ({length} bytes)"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return str(value)
+    if isinstance(value, list | dict | tuple):
+        return json.dumps(value, ensure_ascii=False, default=_plain)
+    return str(value)
+
+
+def _shortened(text: str, length: int) -> str:
+    if length <= MAX_CELL_CHARACTERS:
+        return text
+    return f"{text[:MAX_CELL_CHARACTERS]}… ({length:,} characters)"
+
+
+def _shown(value: str | None) -> str:
+    """NULL is a word; a text of that word, and an empty one, stand in quotes."""
+    if value is None:
+        return "NULL"
+    return f"'{value}'" if value in ("", "NULL") else _escaped(value)
+
+
+def _escaped(text: str) -> str:
+    one_line = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", _BREAKS.sub(" ⏎ ", text))
+    return one_line.replace("\\", "\\\\").replace("|", "\\|")
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

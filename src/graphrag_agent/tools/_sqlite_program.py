@@ -1,0 +1,137 @@
+"""Runs one query on a SQLite file, as a program of its own that can be killed. Needs nothing but Python.
+
+One JSON object comes in, one goes out. The file is opened for reading only; what may be read is checked again by
+SQLite itself; memory, processor time and temporary files have limits. LIKE on a long text can't be interrupted from
+inside the process, and some functions build long texts at once: therefore a process.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+import time
+from typing import Any
+
+MAX_VALUE_BYTES = 1_000_000
+MAX_MEMORY_BYTES = 512 * 1024 * 1024
+MAX_TEMPORARY_BYTES = 256 * 1024 * 1024
+INSTRUCTIONS_A_LOOK = 2_000
+"""So many of SQLite's instructions, well below a millisecond, between two looks at the clock."""
+
+TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
+FUNCTIONS = """
+    abs acos asin atan atan2 avg ceil ceiling char coalesce concat concat_ws cos cosh count cume_dist
+    current_date current_time current_timestamp date datetime degrees dense_rank exp first_value floor format
+    glob group_concat hex ifnull iif instr json json_array_length json_each json_extract json_tree json_type
+    json_valid julianday lag last_value lead length like ln log log10 log2 lower ltrim max min mod nth_value
+    ntile nullif percent_rank pi pow power printf quote radians rank replace round row_number rtrim sign sin
+    sinh sqrt strftime string_agg substr substring sum tan tanh time timediff total trim trunc typeof unicode
+    unixepoch upper -> ->>
+"""
+"""By SQLite's own names; none of them reads or writes anything."""
+
+
+def main() -> None:
+    """The answer to the request on standard input."""
+    request = json.load(sys.stdin)
+    _limit_process(request["seconds"])
+    try:
+        answer = _read(request)
+    except sqlite3.Error as error:
+        answer = {"error": _kind(error), "message": str(error)[:500]}
+    except MemoryError:
+        answer = {"error": "memory", "message": ""}
+    json.dump(answer, sys.stdout)
+
+
+def _limit_process(seconds: float) -> None:
+    try:
+        import resource
+    except ImportError:  # Windows: the caller's clock and SQLite's own limits remain
+        return
+    for what, limit in (
+        (resource.RLIMIT_AS, MAX_MEMORY_BYTES),
+        (resource.RLIMIT_CPU, int(seconds) + 2),
+        (resource.RLIMIT_FSIZE, MAX_TEMPORARY_BYTES),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(what, (limit, limit))
+
+
+def _read(request: dict[str, Any]) -> dict[str, Any]:
+    connection = sqlite3.connect(request["uri"], uri=True, isolation_level=None, timeout=request["seconds"] / 2)
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    connection.execute("PRAGMA query_only = ON")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    for what, limit in (
+        (sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES),
+        (sqlite3.SQLITE_LIMIT_ATTACHED, 0),
+        (sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0),
+    ):
+        connection.setlimit(what, limit)
+    names = {str(row[0]).lower() for row in connection.execute("SELECT name FROM main.sqlite_schema")}
+    end = time.monotonic() + request["seconds"]
+    connection.set_progress_handler(lambda: time.monotonic() > end, INSTRUCTIONS_A_LOOK)
+    connection.set_authorizer(_authorizer(request["tables"], names))
+    cursor = connection.execute(request["sql"])
+    columns = [str(item[0]) for item in cursor.description or ()]
+    rows: list[list[Any]] = []
+    size = 0
+    for row in cursor:
+        if len(rows) == request["max_rows"] or size > request["max_bytes"]:
+            return {"columns": columns, "rows": rows, "is_cut": True}
+        rows.append([_value(value, request["max_cell"]) for value in row])
+        size += sum(len(value) if isinstance(value, str) else 8 for value in rows[-1])
+    return {"columns": columns, "rows": rows, "is_cut": False}
+
+
+def _authorizer(tables: dict[str, list[str]], names: set[str]) -> Any:
+    """SQLite asks it while it reads the query: only visible columns, or what stands behind a visible view.
+
+    A table of which only the rows count is read without a column; so are the query's own parts, which have any name but
+    one of the database's `names`.
+    """
+    functions = frozenset(FUNCTIONS.split())
+    visible = {table.lower(): {column.lower() for column in columns} for table, columns in tables.items()}
+
+    hidden = names - visible.keys()
+
+    def authorize(action: int, first: str | None, second: str | None, _: str | None, source: str | None) -> int:
+        if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_FUNCTION:
+            return sqlite3.SQLITE_OK if (second or "").lower() in functions else sqlite3.SQLITE_DENY
+        if action != sqlite3.SQLITE_READ:
+            return sqlite3.SQLITE_DENY
+        table, column = (first or "").lower(), (second or "").lower()
+        is_open = table in TABLE_FUNCTIONS or (source or "").lower() in visible
+        is_open |= column in visible.get(table, ())
+        is_open |= not column and table not in hidden and not table.startswith(("sqlite_", "pragma_"))
+        return sqlite3.SQLITE_OK if is_open else sqlite3.SQLITE_DENY
+
+    return authorize
+
+
+def _value(value: Any, max_cell: int) -> Any:
+    """A text as it is or its beginning, bytes by their beginning, numbers and NULL as they are."""
+    if isinstance(value, bytes):
+        return {"bytes": len(value), "hex": value[:16].hex()}
+    if isinstance(value, str) and len(value) > max_cell:
+        return {"characters": len(value), "text": value[:max_cell]}
+    return value
+
+
+def _kind(error: sqlite3.Error) -> str:
+    text = str(error).lower()
+    if "interrupted" in text:
+        return "time"
+    if "not authorized" in text or "prohibited" in text:
+        return "denied"
+    if "unable to open" in text or "not a database" in text or "locked" in text or "disk i/o" in text:
+        return "unreachable"
+    return "memory" if "out of memory" in text or "full" in text else "sql"
+
+
+if __name__ == "__main__":
+    main()

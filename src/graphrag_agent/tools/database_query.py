@@ -1,0 +1,178 @@
+"""The tool that reads configured databases with the model's SQL."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+from langchain_core.tools import InjectedToolArg, StructuredTool
+from pydantic import Field
+
+from graphrag_agent.citations import Evidence
+from graphrag_agent.tools._database_access import Access
+from graphrag_agent.tools._database_reading import PROCESS_SECONDS, Reading, Stop
+from graphrag_agent.tools._database_schema import TableInfo, render_schema
+from graphrag_agent.tools._databases import Database, Databases
+from graphrag_agent.tools._query_result import Rows, render_table
+from graphrag_agent.tools._sql_guard import CheckedQuery, checked_query
+from graphrag_agent.tools._sql_tables import VisibleTable, refuse_name
+from graphrag_agent.tools.evidence_message import render_evidence
+from graphrag_agent.tools.made_evidence import made_evidence
+from graphrag_agent.tools.spec import ToolSpec
+
+MAX_ROWS, MAX_RESULT_CHARACTERS = 50, 6_000
+MAX_SCHEMA_CHARACTERS = 8_000
+SAMPLE_ROWS, SAMPLED_TABLES = 3, 5
+QUERY_SECONDS = 10.0
+HEADING_CHARACTERS = 120
+
+
+def build_database_query(databases: Databases, *, seconds: float = QUERY_SECONDS) -> ToolSpec:
+    """A `database_query` over these databases; the scope that decides what is visible is injected by the loop.
+
+    `seconds` is what one query may take on the database.
+    """
+
+    async def database_query(
+        scope: Annotated[Any, InjectedToolArg],
+        database: Annotated[
+            str | None, Field(description="Name of the database; leave it out to learn which there are")
+        ] = None,
+        sql: Annotated[
+            str | None,
+            Field(description="One SELECT (or WITH ... SELECT) in the database's dialect; leave it out for the schema"),
+        ] = None,
+        tables: Annotated[
+            list[str] | None,
+            Field(max_length=SAMPLED_TABLES, description="Without sql: show these tables with a few of their rows"),
+        ] = None,
+    ) -> tuple[str, dict[str, Any]]:
+        """Ask a database with SQL; it can only be read.
+
+        Use it for figures, lists and records that a database keeps: counts, sums, dates, joins. Look at the schema
+        first: call it without sql. Let the database compute (COUNT, SUM, GROUP BY, ORDER BY ... LIMIT) instead of
+        reading many rows. Don't use it for what documents say. At most 50 rows come back. If a query is refused, the
+        error says what to mend. Each result comes with an id; cite it in the answer as [id].
+        """
+        offered = databases.open_to(scope)
+        if database is None:
+            return _list_of(offered)
+        if database not in offered:
+            raise refuse_name("database", database, list(offered))
+        found, access = offered[database]
+        if sql is None or not sql.strip():
+            return await _stoppable(lambda stop: _schema_message(found, access, tables, seconds, stop))
+        return await _stoppable(lambda stop: _query_message(found, access, sql, seconds, stop))
+
+    tool = StructuredTool.from_function(
+        coroutine=database_query,
+        name="database_query",
+        description=inspect.cleandoc(database_query.__doc__ or ""),
+        response_format="content_and_artifact",
+    )
+    whole = seconds + 2 * PROCESS_SECONDS + 5  # connecting and reading the schema come on top
+    return ToolSpec(tool, family="database", side_effect_free=True, timeout_seconds=whole)
+
+
+async def _stoppable(work: Callable[[Stop], tuple[str, dict[str, Any]]]) -> tuple[str, dict[str, Any]]:
+    """Runs blocking work in a thread; when nobody waits any longer, its query is stopped too."""
+    stop = Stop()
+    try:
+        return await asyncio.to_thread(work, stop)
+    except asyncio.CancelledError:
+        asyncio.get_running_loop().run_in_executor(None, stop.now)
+        raise
+
+
+def _list_of(offered: dict[str, tuple[Database, Access]]) -> tuple[str, dict[str, Any]]:
+    if not offered:
+        return render_evidence([], note="No database is open to this user; say so, or look elsewhere.")
+    lines = "\n".join(f"- {name}: {database.config.description}" for name, (database, _) in offered.items())
+    return render_evidence([], note=f"Databases (call again with `database` for its tables):\n{lines}")
+
+
+def _schema_message(
+    database: Database, access: Access, wanted: Sequence[str] | None, seconds: float, stop: Stop
+) -> tuple[str, dict[str, Any]]:
+    """The visible tables; for those that are asked for, some rows of each too."""
+    visible = database.tables(access)
+    names = [table.shown_name for table in visible]
+    for name in wanted or ():
+        if name not in names:
+            raise refuse_name("table", name, names)
+    shown = [table for table in visible if not wanted or table.shown_name in wanted]
+    text, left_out = render_schema(shown, max_characters=MAX_SCHEMA_CHARACTERS)
+    if wanted:
+        samples = [_sample(database, table, visible, seconds, stop) for table in shown]
+        text = "\n\n".join([text, *filter(None, samples)])
+    note = f"{database.dialect} SQL. " + (
+        f"Not shown: {', '.join(left_out)[:2000]}. Ask for them with `tables`."
+        if left_out
+        else "With `tables`, a few rows of each come too."
+        if not wanted
+        else "Write one SELECT over these tables."
+    )
+    key = f"sql:{database.name}:schema:{','.join(wanted or ())}"
+    return render_evidence([_evidence(database, key, shown, text, heading="schema")], note=note)
+
+
+def _sample(database: Database, table: TableInfo, visible: Sequence[TableInfo], seconds: float, stop: Stop) -> str:
+    """A few rows, so that the model sees how values are written."""
+    mark = "`" if database.dialect == "sqlite" else '"'
+    name = ".".join(mark + part.replace(mark, mark * 2) + mark for part in filter(None, [table.schema, table.name]))
+    query = checked_query(
+        f"SELECT * FROM {name}",  # noqa: S608  # a name of the database's own, quoted
+        dialect=database.dialect,
+        tables=[item.as_visible() for item in visible],
+        max_rows=SAMPLE_ROWS,
+    )
+    rows = _read(database, query, visible, seconds, stop, max_rows=SAMPLE_ROWS)
+    return f"{table.shown_name}, {len(rows.rows)} of its rows:\n{render_table(rows)}"
+
+
+def _query_message(
+    database: Database, access: Access, sql: str, seconds: float, stop: Stop
+) -> tuple[str, dict[str, Any]]:
+    visible = database.tables(access)
+    query = checked_query(
+        sql, dialect=database.dialect, tables=[table.as_visible() for table in visible], max_rows=MAX_ROWS + 1
+    )
+    rows = _read(database, query, visible, seconds, stop, max_rows=MAX_ROWS)
+    text = f"```sql\n{query.shown}\n```\n{render_table(rows)}\n{_count(rows)}"
+    evidence = _evidence(database, f"sql:{database.name}:{query.shown}", query.tables, text, heading=query.shown)
+    return render_evidence([evidence], note=_note(rows))
+
+
+def _read(
+    database: Database, query: CheckedQuery, visible: Sequence[TableInfo], seconds: float, stop: Stop, *, max_rows: int
+) -> Rows:
+    columns = {table.name: [column.name for column in table.columns] for table in visible}
+    return database.reader.read(Reading(query.sql, columns, seconds, max_rows, MAX_RESULT_CHARACTERS), stop)
+
+
+def _evidence(
+    database: Database, key: str, tables: Sequence[TableInfo] | Sequence[VisibleTable], text: str, *, heading: str
+) -> Evidence:
+    names = ", ".join(table.shown_name for table in tables)
+    source = f"database {database.name}" + (f": {names[:300]}" if names else "")
+    short = " ".join(heading.split())
+    shown = short if len(short) <= HEADING_CHARACTERS else f"{short[:HEADING_CHARACTERS]}…"
+    return made_evidence(key, title=database.name, source=source, text=text, heading=shown)
+
+
+def _count(rows: Rows) -> str:
+    count = f"{len(rows.rows)} row{'' if len(rows.rows) == 1 else 's'}"
+    return f"the first {count}, there are more" if rows.is_cut else count
+
+
+def _note(rows: Rows) -> str:
+    if rows.is_cut:
+        return (
+            f"Only the first {len(rows.rows)} rows are shown. Aggregate or filter; or read on with ORDER BY and "
+            f"OFFSET {len(rows.rows)}."
+        )
+    if not rows.rows:
+        return "No row matched. Check how values are written: call without sql, with `tables`, to see some rows."
+    return ""
