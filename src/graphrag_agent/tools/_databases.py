@@ -135,7 +135,7 @@ def _opened_sqlite(name: str, url: Any, folder: Path) -> tuple[Dialect, Reader, 
 
 
 def _opened_postgres(url: Any) -> tuple[Dialect, Reader, Any]:
-    from sqlalchemy import create_engine
+    from sqlalchemy import create_engine, event
 
     try:
         engine = create_engine(
@@ -149,4 +149,13 @@ def _opened_postgres(url: Any) -> tuple[Dialect, Reader, Any]:
         )
     except ImportError:
         raise MissingExtraError("a PostgreSQL database", "postgres") from None
+    event.listen(engine, "connect", _keep_as_text)
     return "postgres", PostgresReader(engine), engine
+
+
+def _keep_as_text(connection: Any, _: Any) -> None:
+    """Python has no date called infinity and no interval of a month, and would round numbers in JSON."""
+    from psycopg.types.string import TextLoader
+
+    for type_name in ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "json", "jsonb", "record"):
+        connection.adapters.register_loader(type_name, TextLoader)

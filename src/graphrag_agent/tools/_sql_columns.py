@@ -23,9 +23,12 @@ def refuse_unknown_columns(tree: Any, dialect: Dialect, used: Sequence[VisibleTa
     of_alias = _columns_of_aliases(tree, dialect, used)
     known = {named(column, dialect) for table in used for column in table.columns} | set(_made_names(tree, dialect))
     for column in tree.find_all(exp.Column):
+        qualifier = column.args.get("table")
+        if qualifier is not None and fold(qualifier) not in known:
+            raise refuse_name("table or alias", qualifier.name, [table.shown_name for table in used])
         if isinstance(column.this, exp.Star):
             continue
-        name, qualifier = fold(column.this), column.args.get("table")
+        name = fold(column.this)
         there = of_alias.get(fold(qualifier)) if qualifier is not None else None
         if there is not None and name not in {named(item, dialect) for item in there}:
             raise refuse_name("column", f"{qualifier.name}.{column.name}", there)

@@ -68,8 +68,12 @@ def checked_query(
         written = _written(tree, dialect, quoted=dialect != "sqlite")
         _check_written(written, tree, dialect, allowed)
         return CheckedQuery(written, shown, used)
+    except (ToolArgumentError, MissingExtraError):
+        raise
     except RecursionError:
         raise ToolArgumentError("the query is nested too deeply; split it with WITH, or ask in several calls") from None
+    except Exception:  # sqlglot raises whatever it stumbles on, such as ValueError for an empty unit
+        raise ToolArgumentError("the query can't be read; write it in a simpler way, with plain functions") from None
 
 
 def _check_size(sql: str) -> None:
@@ -184,16 +188,17 @@ def function_name(node: Any) -> str:
 
 
 def _check_written(written: str, tree: Any, dialect: Dialect, functions: Collection[str]) -> None:
-    """What will run is read once more: it must be the same query of the same tables, whatever the writing did."""
-    exp = load_sqlglot().exp
+    """What will run is read once more: it must name the same tables and columns, whatever the writing did."""
     again = _parsed(written, dialect)
     _refuse_nodes(again, dialect, functions)
-    read, meant = (
-        sorted((node.db, node.name) for node in one.find_all(exp.Table) if isinstance(node.this, exp.Identifier))
-        for one in (again, tree)
-    )
-    if read != meant:
+    if _names_in(again) != _names_in(tree):
         raise ToolArgumentError("the query can't be written so that it is safe to run; write it in a simpler way")
+
+
+def _names_in(tree: Any) -> list[tuple[str, str]]:
+    exp = load_sqlglot().exp
+    tables = [(node.db, node.name) for node in tree.find_all(exp.Table) if isinstance(node.this, exp.Identifier)]
+    return sorted([*tables, *((node.table, node.name) for node in tree.find_all(exp.Column))])
 
 
 def _spelt(node: Any, dialect: Dialect) -> str:

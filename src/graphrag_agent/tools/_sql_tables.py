@@ -83,8 +83,9 @@ def named(name: str, dialect: Dialect) -> str:
 
 def refuse_name(kind: str, name: str, known: Sequence[str]) -> ToolArgumentError:
     """There is no such thing, with the names that there are."""
-    close = difflib.get_close_matches(name.lower(), {item.lower() for item in known}, n=1, cutoff=0.6)
-    meant = next((item for item in known if close and item.lower() == close[0]), "")
+    last = [item.rpartition(".")[2].lower() for item in known]
+    close = difflib.get_close_matches(name.rpartition(".")[2].lower(), last, n=1, cutoff=0.6)
+    meant = known[last.index(close[0])] if close else ""
     guess = f"did you mean {meant}? " if meant else ""
     listed = ", ".join(known[:60]) + (", ..." if len(known) > 60 else "")
     return ToolArgumentError(f"there is no {kind} {name[:100]!r}; {guess}There is: {listed or 'none'}")
@@ -171,7 +172,7 @@ def _put(node: Any, table: VisibleTable) -> None:
     if not table.hides_columns:
         return
     inner = exp.Table(this=node.this.copy(), db=node.args["db"] and node.args["db"].copy(), only=node.args.get("only"))
-    columns = [_identifier(name) for name in table.columns]
+    columns = [exp.column(_identifier(name)) for name in table.columns]
     around = {name: node.args[name] for name in ("alias", "joins", "laterals", "pivots") if node.args.get(name)}
     part = exp.Subquery(this=exp.select(*columns).from_(inner), **around)
     part.meta[VISIBLE_PART] = True

@@ -1,0 +1,300 @@
+"""The tool over a real PostgreSQL server: nothing written, nothing hidden shown, everything stopped in time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from graphrag_agent.errors import ToolArgumentError, ToolError, ToolFailedError
+from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.tools._database_access import DatabaseConfig
+from graphrag_agent.tools._database_reading import Reading, Stop
+from graphrag_agent.tools._databases import Database, Databases
+from graphrag_agent.tools.database_query import build_database_query
+from graphrag_agent.tools.spec import ToolSpec
+from tests.postgres_server import PostgresServer
+
+SCHEMA = """
+CREATE SCHEMA hr;
+CREATE TYPE mood AS ENUM ('ok', 'bad');
+CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL, secret text, mood mood DEFAULT 'ok');
+CREATE TABLE orders (
+    id serial PRIMARY KEY, customer_id int REFERENCES customers, total numeric(12, 2), placed timestamptz,
+    span interval, raw bytea, tags text[], data jsonb, big bigint, day date
+);
+CREATE TABLE hr.people (id int PRIMARY KEY, "Full Name" text);
+CREATE TABLE vault (id int, word text);
+CREATE VIEW rich AS SELECT name, secret FROM customers;
+CREATE FUNCTION wipe() RETURNS int LANGUAGE sql AS 'DELETE FROM orders; SELECT 1';
+CREATE FUNCTION lower(orders) RETURNS text LANGUAGE sql AS 'SELECT word FROM vault';
+COMMENT ON TABLE orders IS 'All orders since 2020';
+COMMENT ON COLUMN orders.total IS 'in euro';
+INSERT INTO customers (name, secret) VALUES ('Ann', 'tell-nobody'), ('Bob', 'tell-no-one');
+INSERT INTO orders (customer_id, total, placed, span, raw, tags, data, big, day) VALUES
+    (1, 10.50, '2026-01-02 03:04:05+00', '1 month 2 days', '\\x00ff', '{a,b}', '{"n": 12345678901234567890.5}',
+     9223372036854775807, 'infinity'),
+    (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO hr.people VALUES (1, 'Ann Lee');
+INSERT INTO vault VALUES (1, 'tell-no-body');
+"""
+ACCESS = [
+    {"tenants": ["acme"], "tables": {"orders": "*", "customers": ["id", "name", "mood"], "hr.people": "*"}},
+    {"tenants": ["globex"], "tables": {"rich": "*"}},
+]
+ACME, GLOBEX = Scope("acme"), Scope("globex")
+ENDLESS = "select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b"
+
+
+@pytest.fixture(scope="module")
+def url(postgres_server: PostgresServer) -> str:
+    import psycopg
+
+    made = postgres_server.database()
+    with psycopg.connect(made, autocommit=True) as connection:
+        connection.execute(SCHEMA.encode())
+    return made
+
+
+@pytest.fixture
+def databases(url: str) -> Iterator[Databases]:
+    given = {"url": url, "description": "orders", "schemas": ["public", "hr"], "access": ACCESS}
+    opened = Databases({"shop": DatabaseConfig.model_validate(given)})
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def spec(databases: Databases) -> ToolSpec:
+    return build_database_query(databases, seconds=1)
+
+
+async def ask(spec: ToolSpec, sql: str | None = None, scope: Scope = ACME, **more: Any) -> str:
+    assert spec.direct is not None
+    text: str = (await spec.direct(scope=scope, **spec.validate({"database": "shop", "sql": sql, **more})))[0]
+    return text
+
+
+async def rows(spec: ToolSpec, sql: str, scope: Scope = ACME) -> list[str]:
+    return [line for line in (await ask(spec, sql, scope)).splitlines() if line.startswith("| ")][2:]
+
+
+async def refusal(spec: ToolSpec, sql: str, scope: Scope = ACME) -> str:
+    with pytest.raises(ToolError) as caught:
+        await ask(spec, sql, scope)
+    return str(caught.value)
+
+
+async def test_the_schema_has_comments_and_keys_of_what_may_be_seen(spec: ToolSpec) -> None:
+    shown = await ask(spec, tables=["orders", "hr.people"])
+    assert "table orders -- All orders since 2020\n" in shown
+    assert "  total NUMERIC(12, 2) -- in euro\n" in shown
+    assert "  customer_id INTEGER -> customers(id)\n" in shown
+    assert "hr.people, 1 of its rows:\n| id | Full Name |\n| --- | --- |\n| 1 | Ann Lee |" in shown
+    whole = await ask(spec)
+    assert "vault" not in whole and "secret" not in whole and "rich" not in whole
+
+
+async def test_values_are_neither_rounded_nor_lost(spec: ToolSpec) -> None:
+    assert await rows(spec, "select total, placed, span, raw, tags, data, big, day from orders order by id") == [
+        '| 10.50 | 2026-01-02 03:04:05+00 | 1 mon 2 days | x\'00ff\' (2 bytes) | ["a", "b"] '
+        '| {"n": 12345678901234567890.5} | 9223372036854775807 | infinity |',
+        "| NULL | NULL | NULL | NULL | NULL | NULL | NULL | NULL |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("select count(*) filter (where total > 1) from orders", ["| 1 |"]),
+        ("select name from customers where name like 'A%' and '5%' = '5%'", ["| Ann |"]),
+        (
+            "select extract(year from placed), to_char(placed, 'YYYY-MM') from orders where id = 1",
+            ["| 2026 | 2026-01 |"],
+        ),
+        ("select date_trunc('month', timestamp '2026-03-04') + interval '1 day'", ["| 2026-03-02 00:00:00 |"]),
+        ('select "Full Name" from hr.people', ["| Ann Lee |"]),
+        ("select string_agg(name, ', ' order by name) from customers", ["| Ann, Bob |"]),
+        ("select percentile_cont(0.5) within group (order by total) from orders", ["| 10.5 |"]),
+        ("select data ->> 'n', tags[1] from orders where id = 1", ["| 12345678901234567890.5 | a |"]),
+        ("select name, row_number() over (order by id desc) from customers order by 2", ["| Bob | 1 |", "| Ann | 2 |"]),
+        (
+            "with recursive n(i) as (select 1 union all select i + 1 from n where i < 4) select sum(i) from n",
+            ["| 10 |"],
+        ),
+        ("select mood, count(*) from customers where mood = 'ok' group by mood", ["| ok | 2 |"]),
+        ("select unnest(tags) from orders", ["| a |", "| b |"]),
+        ("select name from customers natural join orders order by 1", ["| Ann |", "| Bob |"]),
+        ("select exists (select 1 from orders o where o.customer_id = c.id) from customers c limit 1", ["| true |"]),
+    ],
+)
+async def test_usual_queries_give_their_rows(spec: ToolSpec, sql: str, found: list[str]) -> None:
+    assert await rows(spec, sql) == found
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from customers",
+        "select customers from customers",
+        "select c from customers c",
+        "select row_to_json(c), to_jsonb(c.*) from customers c",
+        "select json_agg(c) from customers c",
+        "select * from orders join customers on customers.id = orders.customer_id",
+        "select (select c from customers c limit 1)::text",
+        "select * from customers as c(a, b)",
+        "with c as (table customers) select * from c",
+        "select c::text from customers c",
+    ],
+)
+async def test_hidden_columns_are_in_no_row_value(spec: ToolSpec, sql: str) -> None:
+    shown = await ask(spec, sql)
+    assert "Ann" in shown and "tell-no" not in shown
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select secret from customers",
+        "select * from customers order by secret",
+        "select * from vault",
+        "select * from rich",
+        "select * from public.vault",
+        "select * from pg_catalog.pg_authid",
+        "select * from information_schema.columns",
+        "select relname from pg_class",
+        "select 'vault'::regclass",
+        "select to_regclass('vault')",
+        "select current_setting('data_directory')",
+        "select pg_read_file('/etc/passwd')",
+        "select lo_import('/etc/passwd')",
+        "select * from pg_ls_dir('/')",
+        "select query_to_xml('select * from vault', true, true, '')",
+        "select * from dblink('host=127.0.0.1', 'select 1') as t(a int)",
+        "select wipe()",
+        "select public.wipe()",
+        "select pg_sleep(5)",
+        "select pg_terminate_backend(1)",
+        "select set_config('transaction_read_only', 'off', true)",
+        "select nextval('orders_id_seq')",
+        "select lo_export(1, '/tmp/x')",
+        "select pg_advisory_lock(1)",
+        "delete from orders",
+        "with x as (delete from orders returning *) select * from x",
+        "select * into copy from orders",
+        "select 1; delete from orders",
+        "select * from orders for update",
+        "copy orders to '/tmp/x'",
+        "do $$ begin perform wipe(); end $$",
+        "listen x",
+    ],
+)
+async def test_hostile_queries_are_refused_and_change_nothing(spec: ToolSpec, url: str, sql: str) -> None:
+    said = await refusal(spec, sql)
+    assert "tell-no" not in said and "secret, " not in said.partition("There is:")[2]
+    assert "| 2 |" in await ask(spec, "select count(*) from orders")
+
+
+async def test_a_function_of_the_databases_users_stands_for_no_allowed_one(spec: ToolSpec) -> None:
+    """Only PostgreSQL's own functions are found: somebody has made a lower() that reads the vault."""
+    said = await refusal(spec, "select lower(o) from orders o")
+    assert "function lower(record) does not exist" in said or "does not exist" in said
+    assert "tell-no" not in said
+
+
+async def test_each_tenant_sees_its_own_part(spec: ToolSpec) -> None:
+    assert await rows(spec, "select * from rich order by 1", GLOBEX) == [
+        "| Ann | tell-nobody |",
+        "| Bob | tell-no-one |",
+    ]
+    assert await refusal(spec, "select * from orders", GLOBEX) == "there is no table 'orders'; There is: rich"
+
+
+def opened(databases: Databases) -> Database:
+    return databases.open_to(ACME)["shop"][0]
+
+
+def test_the_transaction_itself_refuses_to_write(databases: Databases) -> None:
+    """The second lock, tried without the first."""
+    for sql in (
+        "insert into public.customers (name) values ('x') returning id",
+        "select public.wipe()",
+        "create table public.copy as select 1",
+        "select nextval('public.orders_id_seq')",
+    ):
+        with pytest.raises(ToolError):
+            opened(databases).reader.read(Reading(sql, {}, 1, 10, 1_000), Stop())
+    found = opened(databases).reader.read(Reading("select count(*) from public.orders", {}, 1, 10, 1_000), Stop())
+    assert found.rows == [["2"]]
+
+
+@pytest.mark.parametrize(
+    "sql", [ENDLESS, "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"]
+)
+async def test_a_query_without_end_is_stopped_on_the_server(spec: ToolSpec, url: str, sql: str) -> None:
+    began = time.perf_counter()
+    assert "the query was stopped after 1 s" in await refusal(spec, sql)
+    assert time.perf_counter() - began < 5
+    assert await asyncio.to_thread(active, url) == 0
+
+
+async def test_a_call_that_is_given_up_is_stopped_on_the_server(databases: Databases, url: str) -> None:
+    patient = build_database_query(databases, seconds=30)
+    call = asyncio.create_task(ask(patient, ENDLESS))
+    for _ in range(100):
+        if await asyncio.to_thread(active, url):
+            break
+        await asyncio.sleep(0.05)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    for _ in range(100):
+        if not await asyncio.to_thread(active, url):
+            break
+        await asyncio.sleep(0.05)
+    assert await asyncio.to_thread(active, url) == 0
+    assert await rows(patient, "select count(*) from orders") == ["| 2 |"], "its connection serves the next query"
+
+
+def active(url: str) -> int:
+    import psycopg
+
+    with psycopg.connect(url) as connection:
+        found = connection.execute(
+            "select count(*) from pg_stat_activity where state = 'active' and datname = current_database() "
+            "and pid <> pg_backend_pid() and backend_type = 'client backend'"
+        ).fetchone()
+    return int(found[0]) if found else 0
+
+
+async def test_the_servers_errors_are_told_and_those_of_the_connection_are_not(spec: ToolSpec) -> None:
+    assert 'column reference "id" is ambiguous' in await refusal(spec, "select id from customers, orders")
+    assert "division by zero" in await refusal(spec, "select 1 / 0")
+    assert "must appear in the GROUP BY clause" in await refusal(spec, "select name, count(*) from customers")
+    nowhere = {"url": "postgresql://app:hunter2@127.0.0.1:1/x", "description": "d", "access": ACCESS}
+    broken = build_database_query(Databases({"shop": DatabaseConfig.model_validate(nowhere)}))
+    with pytest.raises(ToolFailedError, match="the database 'shop' can't be reached now") as caught:
+        await ask(broken)
+    assert caught.value.retryable
+    assert "hunter2" not in str(caught.value) and "127.0.0.1" not in str(caught.value)
+
+
+async def test_more_rows_than_are_shown_are_not_fetched(spec: ToolSpec) -> None:
+    shown = await ask(spec, "select g from generate_series(1, 100000) g limit 90000")
+    assert "the first 50 rows, there are more" in shown
+    assert "the first 50 rows" in await ask(
+        spec, "select g from generate_series(1, 1000000) g fetch first 900000 rows only"
+    )
+
+
+async def test_many_at_once_share_a_few_connections(spec: ToolSpec) -> None:
+    found = await asyncio.gather(*(rows(spec, f"select {number} from orders limit 1") for number in range(20)))
+    assert found == [[f"| {number} |"] for number in range(20)]
+
+
+async def test_an_unknown_table_is_an_argument_to_mend(spec: ToolSpec) -> None:
+    with pytest.raises(ToolArgumentError, match="did you mean customers"):
+        await ask(spec, "select * from customer")
