@@ -265,7 +265,8 @@ def active(url: str) -> int:
     with psycopg.connect(url) as connection:
         found = connection.execute(
             "select count(*) from pg_stat_activity where state = 'active' and datname = current_database() "
-            "and pid <> pg_backend_pid() and backend_type = 'client backend'"
+            "and query ~ 'GENERATE_SERIES|FETCH FORWARD' and pid <> pg_backend_pid() "
+            "and backend_type = 'client backend'"
         ).fetchone()
     return int(found[0]) if found else 0
 

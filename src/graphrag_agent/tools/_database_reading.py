@@ -9,8 +9,9 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +24,7 @@ from graphrag_agent.tools._query_result import MAX_CELL_CHARACTERS, Rows, bytes_
 PROCESS_SECONDS = 2.0
 """A program of ours needs 0.1 s to start and to end; this is for a busy machine."""
 
+STOP_SECONDS = 0.1
 LOCK_SECONDS = 2.0
 CONNECT_SECONDS = 5
 POOL_SIZE = 4
@@ -66,12 +68,15 @@ class Stop:
                 self._end = None
 
     def now(self) -> None:
-        """End it; this may block, as it talks to the database."""
-        with self._lock:
-            self._is_asked = True
-            if self._end is not None:
-                with suppress(Exception):  # it is over, or its connection is
+        """End it; this blocks until it is over. Asked once, a server may not have begun the query yet, and miss it."""
+        while True:
+            with self._lock:
+                self._is_asked = True
+                if self._end is None:
+                    return
+                with suppress(Exception):  # its connection is gone: the reading ends by itself
                     self._end()
+            time.sleep(STOP_SECONDS)
 
 
 class Reader(Protocol):
@@ -169,20 +174,25 @@ class PostgresReader:
             with self.engine.connect() as connection:
                 connection = connection.execution_options(postgresql_readonly=True, no_parameters=True)
                 with connection.begin(), stop.ends(connection.connection.dbapi_connection.cancel):
-                    self._limit(connection, reading.seconds)
+                    limit_transaction(connection, reading.seconds)
                     streamed = connection.execution_options(stream_results=True, max_row_buffer=16)
-                    return _fetched(streamed.exec_driver_sql(reading.sql), reading)
+                    with closing(streamed.exec_driver_sql(reading.sql)) as result:
+                        return _fetched(result, reading)
         except DBAPIError as error:
             raise _told(error, reading.seconds) from None
         except SQLAlchemyError:
             raise _unreachable() from None
 
-    def _limit(self, connection: Any, seconds: float) -> None:
-        """What holds in this transaction only; no query that the guard lets through can change it."""
-        milliseconds = int(seconds * 1000)
-        values = (milliseconds, int(LOCK_SECONDS * 1000), milliseconds + 5000, "pg_catalog, pg_temp", "on")
-        settings = (f"set_config('{name}', '{value}', true)" for name, value in zip(PARAMETERS, values, strict=True))
-        connection.exec_driver_sql(f"SELECT {', '.join(settings)}")
+
+def limit_transaction(connection: Any, seconds: float) -> None:
+    """What holds in this PostgreSQL transaction only; no query that the guard lets through can change it.
+
+    Set for each transaction and not for the connection, which a pooler may hand on to somebody else.
+    """
+    milliseconds = int(seconds * 1000)
+    values = (milliseconds, int(LOCK_SECONDS * 1000), milliseconds + 5000, "pg_catalog, pg_temp", "on")
+    settings = (f"set_config('{name}', '{value}', true)" for name, value in zip(PARAMETERS, values, strict=True))
+    connection.exec_driver_sql(f"SELECT {', '.join(settings)}")
 
 
 def _fetched(result: Any, reading: Reading) -> Rows:

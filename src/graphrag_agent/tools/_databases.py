@@ -11,12 +11,22 @@ from typing import Any
 from graphrag_agent.errors import MissingExtraError, SettingsError, ToolFailedError
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools._database_access import Access, DatabaseConfig, access_of, url_text
-from graphrag_agent.tools._database_reading import CONNECT_SECONDS, POOL_SIZE, PostgresReader, Reader, SqliteReader
+from graphrag_agent.tools._database_reading import (
+    CONNECT_SECONDS,
+    POOL_SIZE,
+    PostgresReader,
+    Reader,
+    SqliteReader,
+    limit_transaction,
+)
 from graphrag_agent.tools._database_schema import TableInfo, read_tables, visible_part
 from graphrag_agent.tools._sql_vocabulary import Dialect
 
 SCHEMA_SECONDS = 300.0
 """A schema is read again after this long."""
+
+INSPECTION_SECONDS = 10.0
+"""Of one statement that reads the schema."""
 
 
 class Database:
@@ -74,7 +84,10 @@ class Database:
             with engine.connect() as connection:
                 if self._opened is not None and self._opened[0] == "sqlite":
                     return read_tables(inspect(connection), [None], written="main")
-                return read_tables(inspect(connection), self.config.schemas)
+                connection = connection.execution_options(postgresql_readonly=True)
+                with connection.begin():
+                    limit_transaction(connection, INSPECTION_SECONDS)
+                    return read_tables(inspect(connection), self.config.schemas)
         except SQLAlchemyError:
             raise ToolFailedError(
                 f"the database {self.name!r} can't be reached now; say so, or try once more", retryable=True
@@ -145,7 +158,7 @@ def _opened_postgres(url: Any) -> tuple[Dialect, Reader, Any]:
             pool_timeout=CONNECT_SECONDS,
             pool_pre_ping=True,
             hide_parameters=True,
-            connect_args={"connect_timeout": CONNECT_SECONDS, "options": "-c default_transaction_read_only=on"},
+            connect_args={"connect_timeout": CONNECT_SECONDS, "prepare_threshold": None},
         )
     except ImportError:
         raise MissingExtraError("a PostgreSQL database", "postgres") from None
