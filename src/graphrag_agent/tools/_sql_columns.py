@@ -33,14 +33,14 @@ def refuse_unknown_columns(tree: Any, dialect: Dialect, used: Sequence[VisibleTa
         if there is not None and name not in {named(item, dialect) for item in there}:
             raise refuse_name("column", f"{qualifier.name}.{column.name}", there)
         if there is None and name not in known:
-            raise _unknown(column, used)
+            raise _unknown(column, used, [alias.alias for alias in tree.find_all(exp.Alias) if alias.alias])
 
 
-def _unknown(column: Any, used: Sequence[VisibleTable]) -> ToolArgumentError:
+def _unknown(column: Any, used: Sequence[VisibleTable], aliases: Sequence[str]) -> ToolArgumentError:
     plain = [item for table in used for item in table.columns]
     known = plain if len(used) < 2 else [f"{table.shown_name}.{item}" for table in used for item in table.columns]
     hint = ". Write a text in single quotes" if column.this.args.get("quoted") else ""
-    return ToolArgumentError(f"{refuse_name('column', column.name, known)}{hint}")
+    return ToolArgumentError(f"{refuse_name('column', column.name, [*known, *dict.fromkeys(aliases)])}{hint}")
 
 
 def _columns_of_aliases(tree: Any, dialect: Dialect, used: Sequence[VisibleTable]) -> dict[str, list[str]]:
