@@ -140,7 +140,7 @@ def _query_message(
         sql, dialect=database.dialect, tables=[table.as_visible() for table in visible], max_rows=MAX_ROWS + 1
     )
     rows = _read(database, query, visible, seconds, stop, max_rows=MAX_ROWS)
-    text = f"```sql\n{query.shown}\n```\n{render_table(rows)}\n{_count(rows)}"
+    text = f"SQL: {query.shown}\n\n{render_table(rows)}\n\n{_count(rows)}"
     evidence = _evidence(database, f"sql:{database.name}:{query.shown}", query.tables, text, heading=query.shown)
     return render_evidence([evidence], note=_note(rows))
 

@@ -89,8 +89,8 @@ async def test_a_query_comes_back_as_a_table_with_its_sql_and_can_be_cited(spec:
     text, artifact = await answer(spec, database="shop", sql=sql)
     (found,) = read_evidence([tool_message({"id": "1", "name": spec.name}, text, artifact)]).values()
     assert found.text == (
-        "```sql\nSELECT c.name, SUM(o.total) AS total FROM customers AS c JOIN orders AS o ON o.customer_id = c.id "
-        "GROUP BY 1 ORDER BY 1\n```\n| name | total |\n| --- | --- |\n| Ann | 14.5 |\n| Bob | NULL |\n2 rows"
+        "SQL: SELECT c.name, SUM(o.total) AS total FROM customers AS c JOIN orders AS o ON o.customer_id = c.id "
+        "GROUP BY 1 ORDER BY 1\n\n| name | total |\n| --- | --- |\n| Ann | 14.5 |\n| Bob | NULL |\n\n2 rows"
     )
     assert (found.title, found.source) == ("shop", "database shop: customers, orders")
     assert found.heading.startswith("SELECT c.name, SUM(o.total)") and len(found.heading) <= 121
@@ -369,7 +369,7 @@ async def test_long_results_are_cut_and_say_how_to_read_on(file: Path, spec: Too
 
 async def test_no_row_is_an_answer_too(spec: ToolSpec) -> None:
     shown = await ask(spec, "select name from customers where name = 'Zoe'")
-    assert "| name |\n| --- |\n0 rows" in shown and "Note: No row matched." in shown
+    assert "| name |\n| --- |\n\n0 rows" in shown and "Note: No row matched." in shown
 
 
 async def test_the_databases_own_errors_are_told(spec: ToolSpec) -> None:
