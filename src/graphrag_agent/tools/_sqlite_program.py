@@ -70,10 +70,10 @@ def _read(request: dict[str, Any]) -> dict[str, Any]:
         (sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0),
     ):
         connection.setlimit(what, limit)
-    names = {str(row[0]).lower() for row in connection.execute("SELECT name FROM main.sqlite_schema")}
+    named = connection.execute("SELECT lower(name), type FROM main.sqlite_schema").fetchall()
     end = time.monotonic() + request["seconds"]
     connection.set_progress_handler(lambda: time.monotonic() > end, INSTRUCTIONS_A_LOOK)
-    connection.set_authorizer(_authorizer(request["tables"], names))
+    connection.set_authorizer(_authorizer(request["tables"], dict(named)))
     cursor = connection.execute(request["sql"])
     columns = [str(item[0]) for item in cursor.description or ()]
     rows: list[list[Any]] = []
@@ -86,16 +86,17 @@ def _read(request: dict[str, Any]) -> dict[str, Any]:
     return {"columns": columns, "rows": rows, "is_cut": False}
 
 
-def _authorizer(tables: dict[str, list[str]], names: set[str]) -> Any:
+def _authorizer(tables: dict[str, list[str]], types: dict[str, str]) -> Any:
     """SQLite asks it while it reads the query: only visible columns, or what stands behind a visible view.
 
     A table of which only the rows count is read without a column; so are the query's own parts, which have any name but
-    one of the database's `names`.
+    one of the database's own, of which `types` tells the views.
     """
     functions = frozenset(FUNCTIONS.split())
     visible = {table.lower(): {column.lower() for column in columns} for table, columns in tables.items()}
 
-    hidden = names - visible.keys()
+    hidden = types.keys() - visible.keys()
+    views = {name for name in visible if types.get(name) == "view"}
 
     def authorize(action: int, first: str | None, second: str | None, _: str | None, source: str | None) -> int:
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
@@ -105,7 +106,7 @@ def _authorizer(tables: dict[str, list[str]], names: set[str]) -> Any:
         if action != sqlite3.SQLITE_READ:
             return sqlite3.SQLITE_DENY
         table, column = (first or "").lower(), (second or "").lower()
-        is_open = table in TABLE_FUNCTIONS or (source or "").lower() in visible
+        is_open = table in TABLE_FUNCTIONS or (source or "").lower() in views
         is_open |= column in visible.get(table, ())
         is_open |= not column and table not in hidden and not table.startswith(("sqlite_", "pragma_"))
         return sqlite3.SQLITE_OK if is_open else sqlite3.SQLITE_DENY
