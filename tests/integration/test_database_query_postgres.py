@@ -29,6 +29,7 @@ CREATE TABLE orders (
 CREATE TABLE hr.people (id int PRIMARY KEY, "Full Name" text);
 CREATE TABLE vault (id int, word text);
 CREATE VIEW rich AS SELECT name, secret FROM customers;
+CREATE MATERIALIZED VIEW sums AS SELECT 7 AS total;
 CREATE FUNCTION wipe() RETURNS int LANGUAGE sql AS 'DELETE FROM orders; SELECT 1';
 CREATE FUNCTION lower(orders) RETURNS text LANGUAGE sql AS 'SELECT word FROM vault';
 COMMENT ON TABLE orders IS 'All orders since 2020';
@@ -43,7 +44,7 @@ INSERT INTO vault VALUES (1, 'tell-no-body');
 """
 ACCESS = [
     {"tenants": ["acme"], "tables": {"orders": "*", "customers": ["id", "name", "mood"], "hr.people": "*"}},
-    {"tenants": ["globex"], "tables": {"rich": "*"}},
+    {"tenants": ["globex"], "tables": {"rich": "*", "sums": "*"}},
 ]
 ACME, GLOBEX = Scope("acme"), Scope("globex")
 ENDLESS = "select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b"
@@ -210,7 +211,8 @@ async def test_each_tenant_sees_its_own_part(spec: ToolSpec) -> None:
         "| Ann | tell-nobody |",
         "| Bob | tell-no-one |",
     ]
-    assert await refusal(spec, "select * from orders", GLOBEX) == "there is no table 'orders'; There is: rich"
+    assert await refusal(spec, "select * from orders", GLOBEX) == "there is no table 'orders'; There is: rich, sums"
+    assert await rows(spec, "select total from sums", GLOBEX) == ["| 7 |"]
 
 
 def opened(databases: Databases) -> Database:

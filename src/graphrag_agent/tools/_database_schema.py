@@ -62,11 +62,19 @@ def read_tables(inspector: Any, schemas: Sequence[str | None], *, written: str =
     found: list[TableInfo] = []
     for position, schema in enumerate(schemas):
         names = [(name, False) for name in inspector.get_table_names(schema=schema)]
-        names += [(name, True) for name in inspector.get_view_names(schema=schema)]
+        views = [*inspector.get_view_names(schema=schema), *_materialized(inspector, schema)]
+        names += [(name, True) for name in views]
         for name, is_view in names[: MAX_TABLES - len(found)]:
             place = (name, schema or written, position > 0, schemas)
             found.append(_table(inspector, place, schema, is_view=is_view))
     return tuple(found)
+
+
+def _materialized(inspector: Any, schema: str | None) -> list[str]:
+    try:
+        return list(inspector.get_materialized_view_names(schema=schema))
+    except NotImplementedError:  # SQLite has none
+        return []
 
 
 def _table(inspector: Any, place: tuple[str, str, bool, Any], schema: str | None, *, is_view: bool) -> TableInfo:

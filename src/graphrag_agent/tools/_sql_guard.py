@@ -212,7 +212,8 @@ def _spelt(node: Any, dialect: Dialect) -> str:
 def _like(name: str, functions: Collection[str]) -> list[str]:
     import difflib
 
-    close = difflib.get_close_matches(name, functions, n=3, cutoff=0.6)
+    known = [item for item in functions if "_O_N_" not in item]  # sqlglot's own spelling of JSON
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     return [*map(str.lower, close)] or ["aggregates, arithmetic, and plain text and date functions"]
 
 

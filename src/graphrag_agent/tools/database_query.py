@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 from langchain_core.tools import InjectedToolArg, StructuredTool
 from pydantic import Field
 
 from graphrag_agent.citations import Evidence
-from graphrag_agent.tools._database_access import Access
+from graphrag_agent.tools._database_access import Access, load_databases
 from graphrag_agent.tools._database_reading import PROCESS_SECONDS, Reading, Stop
 from graphrag_agent.tools._database_schema import TableInfo, render_schema
 from graphrag_agent.tools._databases import Database, Databases
@@ -74,6 +75,14 @@ def build_database_query(databases: Databases, *, seconds: float = QUERY_SECONDS
     )
     whole = seconds + 2 * PROCESS_SECONDS + 5  # connecting and reading the schema come on top
     return ToolSpec(tool, family="database", side_effect_free=True, timeout_seconds=whole)
+
+
+def open_databases(file: str | Path) -> Databases:
+    """The databases of a JSON file; SQLite files are looked for from its folder. Connects to none yet.
+
+    Raises SettingsError that names the field.
+    """
+    return Databases(load_databases(file), folder=Path(file).parent)
 
 
 async def _stoppable(work: Callable[[Stop], tuple[str, dict[str, Any]]]) -> tuple[str, dict[str, Any]]:

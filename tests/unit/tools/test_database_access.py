@@ -12,6 +12,7 @@ from graphrag_agent.errors import SettingsError
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools._database_access import DatabaseConfig, access_of, load_databases, url_text
 from graphrag_agent.tools._databases import Databases
+from graphrag_agent.tools.database_query import open_databases
 
 COLUMNS = ("id", "name", "secret")
 
@@ -59,7 +60,7 @@ def test_a_file_of_databases_is_read(tmp_path: Path) -> None:
     file.write_text(json.dumps({"shop": {"url": "sqlite:///shop.db", "description": "orders", "access": [rule]}}))
     found = load_databases(file)
     assert found["shop"].description == "orders"
-    assert list(Databases(found, folder=tmp_path).open_to(Scope("acme"))) == ["shop"]
+    assert list(open_databases(file).open_to(Scope("acme"))) == ["shop"]
     assert Databases(found).open_to(Scope("globex")) == {}
 
 
