@@ -14,7 +14,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
-from graphrag_agent.assembly import RagGraph, budget_from, build_rag_graph, build_registry
+from graphrag_agent.assembly import RagGraph, budget_from, build_loop, compile_loop
 from graphrag_agent.context import AgentContext, Budget
 from graphrag_agent.conversation.answer import Answer, Collected
 from graphrag_agent.conversation.cited_places import LocatedCitation, Readable, locate_citations
@@ -23,8 +23,8 @@ from graphrag_agent.conversation.thread_history import Branch
 from graphrag_agent.conversation.turns import Durability, TurnRules, Turns
 from graphrag_agent.errors import GraphragError, SettingsError, ThreadError
 from graphrag_agent.events import ErrorRaised, Event, id_after
+from graphrag_agent.graph.modes import Mode, resolve_mode
 from graphrag_agent.identity import Principal, acting_as, acting_principal, owner_of
-from graphrag_agent.models.factory import load_chat_model
 from graphrag_agent.persistence.kept_snapshots import build_serializer
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.settings import Settings, load_settings
@@ -52,7 +52,7 @@ class RagAgent:
         model: BaseChatModel | str | None = None,
         knowledge: Searchable | None = None,
         tools: Iterable[ToolSpec | BaseTool | Callable[..., Any]] = (),
-        mode: str = "rag",
+        mode: str | Mode = "rag",
         budget: Budget | None = None,
         checkpointer: BaseCheckpointSaver[Any] | None = None,
         durability: Durability = "exit",
@@ -60,17 +60,16 @@ class RagAgent:
     ) -> None:
         settings = settings or load_settings()
         checkpointer = checkpointer or InMemorySaver(serde=build_serializer())  # long threads are read cheaply
-        model = model or settings.model
-        chat_model = load_chat_model(model) if isinstance(model, str) else model
-        registry = build_registry(knowledge, tools, model=chat_model)
-        self.graph: RagGraph = build_rag_graph(
-            model=chat_model,
-            tools=registry.values(),
+        mode = resolve_mode(mode)
+        loop = build_loop(
+            model=model or mode.model or settings.model,
+            knowledge=knowledge,
+            tools=tools,
             mode=mode,
-            budget=budget or budget_from(settings),
-            checkpointer=checkpointer,
+            budget=budget or budget_from(settings, mode),
         )
-        rules = TurnRules(durability, settings.when_busy, tuple(registry), settings.prune)
+        self.graph: RagGraph = compile_loop(loop, checkpointer=checkpointer)
+        rules = TurnRules(durability, settings.when_busy, tuple(loop.tools), settings.prune, mode.nested is not None)
         self._turns = Turns(self.graph, checkpointer, rules)
         self._knowledge = knowledge if isinstance(knowledge, Readable) else None
 

@@ -19,6 +19,8 @@ from graphrag_agent.context import AgentContext, Budget
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.graph.builder import draw
 from graphrag_agent.graph.loop import Loop
+from graphrag_agent.graph.modes import Mode, resolve_mode
+from graphrag_agent.graph.nested import nested_answers
 from graphrag_agent.graph.state import TurnInput, TurnOutput, TurnState
 from graphrag_agent.models.extractive import ExtractiveChatModel
 from graphrag_agent.models.factory import OFFLINE, load_chat_model
@@ -34,39 +36,69 @@ from graphrag_agent.retrieval.stores.server_address import QdrantServer, is_serv
 from graphrag_agent.settings import Settings
 from graphrag_agent.tools.knowledge_search import Searchable, build_knowledge_search
 from graphrag_agent.tools.registry import ToolRegistry
+from graphrag_agent.tools.research_question import build_research_question
 from graphrag_agent.tools.spec import ToolSpec
 from graphrag_agent.turn_limits import TurnLimits
 
 RagGraph = CompiledStateGraph[TurnState, AgentContext, TurnInput, TurnOutput]
 ToolLike = ToolSpec | BaseTool | Callable[..., Any]
-MODES = ("rag",)
 
 
 def build_rag_graph(
     *,
-    model: BaseChatModel | str,
+    model: BaseChatModel | str | None = None,
     knowledge: Searchable | None = None,
     tools: Iterable[ToolLike] = (),
-    mode: str = "rag",
+    mode: str | Mode = "rag",
     budget: Budget | None = None,
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
 ) -> RagGraph:
     """A compiled LangGraph graph in which the model searches the knowledge base as often as it needs.
 
-    `model` is a chat model or a name: "offline", "openai:NAME". `knowledge` is a KnowledgeBase or anything with its
-    `asearch`; without it the graph has only `tools`. Leave `checkpointer` out on a LangGraph server, which brings its
-    own. Raises SettingsError for a bad mode or tool, ModelUnavailableError for a model that can't be built.
+    `model` is a chat model or a name: "offline", "openai:NAME"; it may be left out where the mode has one. `knowledge`
+    is a KnowledgeBase or anything with its `asearch`; without it the graph has only `tools`. `mode`: "rag", "research"
+    or a Mode of your own. Leave `checkpointer` out on a LangGraph server, which brings its own. Raises SettingsError
+    for a bad mode or tool, ModelUnavailableError for a model that can't be built.
     """
-    if mode not in MODES:
-        raise SettingsError(f"mode={mode!r} is unknown; there is: {', '.join(MODES)}")
+    loop = build_loop(model=model, knowledge=knowledge, tools=tools, mode=mode, budget=budget)
+    return compile_loop(loop, checkpointer=checkpointer, store=store)
+
+
+def build_loop(
+    *,
+    model: BaseChatModel | str | None,
+    knowledge: Searchable | None,
+    tools: Iterable[ToolLike],
+    mode: str | Mode,
+    budget: Budget | None,
+) -> Loop:
+    """The parts of `build_rag_graph`'s graph: the mode's, and before them those that are given."""
+    mode = resolve_mode(mode)
+    model = model or mode.model
+    if model is None:
+        raise SettingsError(f'model is missing and mode {mode.name!r} has none; give one, for example model="offline"')
     chat_model = load_chat_model(model) if isinstance(model, str) else model
-    loop = Loop(
-        chat_model=chat_model,
-        tools=build_registry(knowledge, tools, model=chat_model),
-        budget=budget or Budget(),
-    )
+    registry = build_registry(knowledge, tools, model=chat_model)
+    mode.check_tools(registry)
+    registry = registry.only(mode.tools)
+    if mode.nested is not None:
+        registry = _with_research_question(registry, chat_model, mode.nested)
+    budget = budget or mode.budget or Budget()
+    return Loop(chat_model=chat_model, tools=registry, budget=budget, system_prompt=mode.system_prompt())
+
+
+def compile_loop(loop: Loop, *, checkpointer: Checkpointer = None, store: BaseStore | None = None) -> RagGraph:
+    """The graph of the loop."""
     return draw(loop).compile(checkpointer=checkpointer, store=store, name="graphrag_agent")
+
+
+def _with_research_question(registry: ToolRegistry, model: BaseChatModel, budget: Budget) -> ToolRegistry:
+    """The tools, and one whose nested turns have them too; a client's can't be reached from there."""
+    inside = ToolRegistry(spec for spec in registry.values() if spec.runtime == "server")
+    nested = Loop(chat_model=model, tools=inside, budget=budget, is_nested=True)
+    answers = nested_answers(draw(nested).compile(name="research_question"), tuple(inside))
+    return ToolRegistry([*registry.values(), build_research_question(answers)])
 
 
 def build_registry(
@@ -88,9 +120,13 @@ def build_query_writer(model: BaseChatModel | str) -> QueryWriter | None:
     return ChatQueryWriter(model if isinstance(model, BaseChatModel) else partial(load_chat_model, model))
 
 
-def budget_from(settings: Settings) -> Budget:
-    """The budget that the settings give every turn."""
-    return Budget(**{name: getattr(settings, name) for name in TurnLimits.model_fields})
+def budget_from(settings: Settings, mode: str | Mode = "rag") -> Budget:
+    """The budget of a turn: what was set on purpose goes before the mode's, and that before the defaults."""
+    own = resolve_mode(mode).budget or Budget()
+    of_mode = own.model_dump(include=own.model_fields_set)
+    limits = {name: getattr(settings, name) for name in TurnLimits.model_fields}
+    of_settings = {name: value for name, value in limits.items() if name in settings.model_fields_set}
+    return Budget(**{**limits, **of_mode, **of_settings})
 
 
 def home_of(settings: Settings) -> Path:

@@ -64,6 +64,8 @@ class ToolStart(AnyEvent):
     id: str
     name: str
     arguments: Mapping[str, Any]
+    parent: str = ""
+    """Id of the call whose nested turn makes this one; empty for a call of the turn itself."""
     type: Literal["tool_start"] = "tool_start"
 
     @property
@@ -82,6 +84,8 @@ class ToolEnd(AnyEvent):
     """Pieces of evidence it brought."""
     is_error: bool
     seconds: float
+    parent: str = ""
+    """As in `ToolStart`."""
     type: Literal["tool_end"] = "tool_end"
 
 

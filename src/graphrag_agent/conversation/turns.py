@@ -39,6 +39,8 @@ class TurnRules:
     when_busy: WhenBusy = "refuse"
     tool_names: Collection[str] = ()
     prune: bool = True
+    has_nested: bool = False
+    """Tools may run turns of their own."""
 
 
 class Turns:
@@ -84,7 +86,8 @@ class Turns:
             if not await _until_done(asyncio.ensure_future(running), turn):
                 was = newest.checkpoint["id"] if newest else ""
                 numbered(TurnEnded(await self._settle(thread, owner, begun, was)))
-            if self._rules.prune and self._rules.durability != "exit":  # which keeps no steps
+            # "exit" keeps no steps, but what was nested and broken off is kept to be resumed
+            if self._rules.prune and (self._rules.durability != "exit" or self._rules.has_nested):
                 await self._prune(thread)
 
     async def stop(self, thread_or_turn: str) -> bool:

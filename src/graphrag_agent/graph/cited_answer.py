@@ -55,7 +55,7 @@ async def ask_for_citations(
 
 async def _ask_again(request: Request, state: TurnState, config: RunnableConfig, left: float) -> AIMessage | None:
     prompt = build_prompt(
-        request.protocol,
+        request.instructions,
         state["messages"],
         state.get("turn") or [],
         request.limits,

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -34,6 +34,14 @@ KEPT = 128
 """Bound models and bound tools kept; the least recently used go first."""
 
 T = TypeVar("T")
+
+
+class Instructions(NamedTuple):
+    """Which system prompt a model call has."""
+
+    protocol: Protocol
+    system: str = ""
+    """The mode's, for a model with tools; empty: that of a rag agent."""
 
 
 class RecentlyMade(Generic[T]):
@@ -62,6 +70,10 @@ class Loop:
     chat_model: BaseChatModel
     tools: ToolRegistry
     budget: Budget
+    system_prompt: str = ""
+    """The mode's, for a model with tools; empty: that of a rag agent."""
+    is_nested: bool = False
+    """Its turns answer for another turn, which is handed the evidence that they cite."""
     _models: RecentlyMade[Runnable[Any, BaseMessage]] = field(default_factory=RecentlyMade)
     _schema_tokens: RecentlyMade[int] = field(default_factory=RecentlyMade)
     _bound_tools: RecentlyMade[BaseTool] = field(default_factory=RecentlyMade)
@@ -166,6 +178,11 @@ class Request:
         """The scope as text, for fingerprints: the same words under another scope are another call."""
         conditions = {name: sorted(values) for name, values in self.scope.conditions().items()}
         return json.dumps(conditions, sort_keys=True)  # names may hold any separator
+
+    @property
+    def instructions(self) -> Instructions:
+        """Which system prompt the model has."""
+        return Instructions(self.protocol, self.loop.system_prompt)
 
     @property
     def protocol(self) -> Protocol:

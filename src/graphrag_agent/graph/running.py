@@ -19,7 +19,7 @@ from graphrag_agent.graph.loop import Request
 from graphrag_agent.graph.policy.budget import Spent, seconds_left
 from graphrag_agent.graph.policy.pairing import error_message, tool_message
 from graphrag_agent.tools.evidence_message import hits_of
-from graphrag_agent.tools.spec import ToolSpec
+from graphrag_agent.tools.spec import ToolSpec, TurnLeft
 
 TRANSIENT = (ConnectionError, TimeoutError)
 """Faults that may be gone at the next try."""
@@ -29,15 +29,21 @@ RETRY_SECONDS = (0.05, 0.3)
 """A short, random wait: several calls of a batch that failed together should not come back together."""
 
 
-async def run_call(request: Request, call: Mapping[str, Any], config: RunnableConfig, spent: Spent) -> ToolMessage:
-    """The call's result, an error message at worst. It is announced on the custom stream before and after."""
+async def run_call(
+    request: Request, call: Mapping[str, Any], config: RunnableConfig, spent: Spent, *, sharing: int = 1
+) -> ToolMessage:
+    """The call's result, an error message at worst. It is announced on the custom stream before and after.
+
+    `sharing`: calls that run side by side and may each spend their part of the tool calls that are left.
+    """
     spec, write = request.tools[call["name"]], get_stream_writer()
     write({"event": "tool_start", "id": call["id"], "name": spec.name, "arguments": call["args"]})
     began = time.perf_counter()
     seconds = min(spec.timeout_seconds, max(0.0, seconds_left(spent, request.limits, now=time.time())))
+    left = TurnLeft(max(0, request.limits.max_tool_calls - spent.run) // sharing, seconds)
     try:
         async with asyncio.timeout(seconds):
-            result = await _run(request.loop.tool_for(spec, request.scope), request, call, config)
+            result = await _run(request.loop.tool_for(spec, request.scope), request, call, config, left)
     except GraphBubbleUp:
         raise  # an interrupt of the tool's own belongs to the graph
     except Exception as error:
@@ -55,12 +61,15 @@ async def run_call(request: Request, call: Mapping[str, Any], config: RunnableCo
     return result
 
 
-async def _run(spec: ToolSpec, request: Request, call: Mapping[str, Any], config: RunnableConfig) -> ToolMessage:
+async def _run(
+    spec: ToolSpec, request: Request, call: Mapping[str, Any], config: RunnableConfig, left: TurnLeft
+) -> ToolMessage:
     arguments = spec.validate(call["args"])
-    given = {"scope": request.scope, "strategy": request.context.strategy, "rerank": request.context.rerank}
+    context = request.context
+    given = {"scope": request.scope, "strategy": context.strategy, "rerank": context.rerank, "left": left}
     arguments |= {name: value for name, value in given.items() if name in spec.injected}
-    if request.context.top_k is not None and "top_k" in arguments:
-        arguments["top_k"] = min(arguments["top_k"], request.context.top_k)
+    if context.top_k is not None and "top_k" in arguments:
+        arguments["top_k"] = min(arguments["top_k"], context.top_k)
     retries = RETRIES if spec.side_effect_free else 0
     while True:
         try:

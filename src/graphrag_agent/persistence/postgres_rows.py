@@ -13,7 +13,16 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from graphrag_agent.identity import OWNER_KEY, PUBLIC_OWNER
-from graphrag_agent.persistence.steps import START_CHANNEL, TASKS_CHANNEL, Plan, Step, ThreadHead, WriteKey, is_finished
+from graphrag_agent.persistence.steps import (
+    START_CHANNEL,
+    TASKS_CHANNEL,
+    Plan,
+    Step,
+    ThreadHead,
+    WriteKey,
+    is_finished,
+    is_of_task,
+)
 
 T = TypeVar("T")
 Connection = psycopg.AsyncConnection[DictRow]
@@ -31,6 +40,16 @@ _STEPS = """
 _WRITE_KEYS = """
     SELECT checkpoint_id, channel, task_path, task_id, idx FROM checkpoint_writes
     WHERE thread_id = %s AND checkpoint_ns = '' AND checkpoint_id = ANY(%s) AND channel = ANY(%s)"""
+_NESTED = """
+    SELECT DISTINCT checkpoint_ns, metadata -> 'parents' ->> '' AS began_at FROM checkpoints
+    WHERE thread_id = %(thread)s AND checkpoint_ns > ''
+    UNION ALL SELECT DISTINCT checkpoint_ns, NULL FROM checkpoint_writes
+    WHERE thread_id = %(thread)s AND checkpoint_ns > ''"""
+_DROP_NESTED = (
+    "DELETE FROM checkpoint_writes WHERE thread_id = %s AND checkpoint_ns = ANY(%s)",
+    "DELETE FROM checkpoint_blobs WHERE thread_id = %s AND checkpoint_ns = ANY(%s)",
+    "DELETE FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = ANY(%s)",
+)
 _WRITTEN = """
     SELECT type, blob FROM checkpoint_writes
     WHERE thread_id = %s AND checkpoint_ns = '' AND checkpoint_id = %s AND task_id = %s AND idx = %s"""
@@ -153,6 +172,15 @@ class PostgresRows:
         found = await self._select(_WRITE_KEYS, (thread, list(ids), list(channels)))
         return [WriteKey(*row.values()) for row in found]
 
+    async def nested(self, thread: str) -> dict[str, str]:
+        """Namespaces of graphs that ran inside tasks, and the checkpoints that the tasks began at."""
+        found = await self._select(_NESTED, {"thread": thread})
+        began: dict[str, str] = {}
+        for row in filter(lambda row: is_of_task(row["checkpoint_ns"]), found):
+            name = row["checkpoint_ns"]
+            began[name] = row["began_at"] or began.get(name, "")
+        return began
+
     async def written(self, thread: str, keys: Sequence[WriteKey]) -> list[Any]:
         """The values of these writes."""
         values = []
@@ -205,6 +233,8 @@ class PostgresRows:
             await cursor.executemany(_ADOPT, [(parent, thread, id_) for id_, parent in plan.parents.items()])
             for statement in _DROP:
                 await cursor.execute(statement, (thread, plan.gone))
+            for statement in _DROP_NESTED if plan.nested else ():
+                await cursor.execute(statement, (thread, plan.nested))
             if unused := _unused(versions, plan):
                 await cursor.executemany(_DROP_BLOB, [(thread, *blob) for blob in unused])
 

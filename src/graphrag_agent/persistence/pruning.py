@@ -2,7 +2,8 @@
 
 A Delta channel is rebuilt from the writes after its ancestors, so a step that goes must leave its writes behind: they
 move to the checkpoint before, in step order, as durability "exit" stores them. Where a later write overwrote the rest,
-or the checkpoint before has other children, the kept checkpoint gets the value itself.
+or the checkpoint before has other children, the kept checkpoint gets the value itself. What a nested graph kept inside
+a step that is no longer there goes whole.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ async def prune_thread(graph: Any, saver: BaseCheckpointSaver[Any], thread: str,
 
     Kept are the end of every turn of every branch, the first checkpoint, unfinished turns, and checkpoints from which
     several branches go on. Only for the owner of the thread's lock: a run that loads the thread meanwhile may miss a
-    message. Nested graphs (a namespace of their own) are left alone, as is a checkpointer that isn't ours.
+    message. A nested graph that keeps a state of its own over all turns is left alone, as is a checkpointer that isn't
+    ours.
 
     `graph` is compiled over the saver; its channels are read. `thorough` looks at every branch instead of the newest.
     """
@@ -38,12 +40,14 @@ async def prune_thread(graph: Any, saver: BaseCheckpointSaver[Any], thread: str,
     if rows is None:
         return 0
     channels = {name: channel for name, channel in graph.channels.items() if isinstance(channel, DeltaChannel)}
-    thread_steps = _Steps(rows, thread, tuple(channels), await rows.links(thread))
+    links = await rows.links(thread)
+    thread_steps = _Steps(rows, thread, tuple(channels), links)
     runs = await thread_steps.runs(thorough=thorough)
-    if not runs:
-        return 0
-    plan = await _Planning(rows, saver, thread, channels, thread_steps).plan(runs)
-    await rows.apply(thread, plan)
+    plan = await _Planning(rows, saver, thread, channels, thread_steps).plan(runs) if runs else Plan()
+    kept = links.keys() - set(plan.gone)
+    plan.nested = [name for name, began_at in (await rows.nested(thread)).items() if began_at not in kept]
+    if plan.gone or plan.nested:
+        await rows.apply(thread, plan)
     return len(plan.gone)
 
 

@@ -12,7 +12,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from graphrag_agent.identity import OWNER_KEY, PUBLIC_OWNER
-from graphrag_agent.persistence.steps import Plan, Step, ThreadHead, WriteKey, is_finished
+from graphrag_agent.persistence.steps import Plan, Step, ThreadHead, WriteKey, is_finished, is_of_task
 
 T = TypeVar("T")
 
@@ -24,6 +24,13 @@ _STEP = """SELECT parent_checkpoint_id, type, checkpoint, metadata FROM checkpoi
     WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"""
 _WRITE_KEYS = """SELECT checkpoint_id, channel, task_path, task_id, idx FROM writes
     WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"""
+_NESTED = """SELECT checkpoint_ns, metadata FROM checkpoints
+    WHERE thread_id = ? AND checkpoint_ns > '' GROUP BY checkpoint_ns"""
+_NESTED_WRITES = "SELECT DISTINCT checkpoint_ns, NULL FROM writes WHERE thread_id = ? AND checkpoint_ns > ''"
+_DROP_NESTED = (
+    "DELETE FROM writes WHERE thread_id = ? AND checkpoint_ns = ?",
+    "DELETE FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?",
+)
 _WRITTEN = """SELECT type, value FROM writes
     WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? AND task_id = ? AND idx = ?"""
 _DROP_CHANNEL = "DELETE FROM writes WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? AND channel = ?"
@@ -122,6 +129,15 @@ class SqliteRows:
         )
         return [key for key in map(WriteKey._make, found) if key.channel in channels]
 
+    async def nested(self, thread: str) -> dict[str, str]:
+        """Namespaces of graphs that ran inside tasks, and the checkpoints that the tasks began at."""
+
+        def read(db: sqlite3.Connection) -> list[tuple[str, bytes | None]]:
+            return [row for statement in (_NESTED_WRITES, _NESTED) for row in db.execute(statement, (thread,))]
+
+        found = await self._saver.in_writer(read)
+        return {name: _began_at(told) for name, told in found if is_of_task(name)}
+
     async def written(self, thread: str, keys: Sequence[WriteKey]) -> list[Any]:
         """The values of these writes."""
         places = [(thread, key.checkpoint, key.task, key.place) for key in keys]
@@ -158,6 +174,8 @@ class SqliteRows:
         db.executemany(_ADOPT, [(parent, thread, id_) for id_, parent in plan.parents.items()])
         for statement in _DROP:
             db.executemany(statement, [(thread, id_) for id_ in plan.gone])
+        for statement in _DROP_NESTED:
+            db.executemany(statement, [(thread, name) for name in plan.nested])
 
     def _hold(self, db: sqlite3.Connection, place: tuple[str, str], values: dict[str, Any]) -> None:
         _, *encoded, _ = db.execute(_STEP, place).fetchone()
@@ -165,6 +183,11 @@ class SqliteRows:
         held = {name: _DeltaSnapshot(value) for name, value in values.items()}
         checkpoint = {**checkpoint, "channel_values": {**checkpoint["channel_values"], **held}}
         db.execute(_REPLACE, (*self._saver.serde.dumps_typed(checkpoint), *place))
+
+
+def _began_at(metadata: bytes | None) -> str:
+    parents = (json.loads(metadata) if metadata else {}).get("parents") or {}
+    return str(parents.get("", ""))
 
 
 def empty_log(db: sqlite3.Connection) -> None:

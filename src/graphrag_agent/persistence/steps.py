@@ -62,6 +62,8 @@ class Plan:
     """Kept checkpoint -> channel -> the whole value, which it now holds itself."""
     dead: list[tuple[str, str]] = field(default_factory=list)
     """(Kept checkpoint, channel) whose writes nothing is rebuilt from any more."""
+    nested: list[str] = field(default_factory=list)
+    """Namespaces of nested graphs to remove with all their rows."""
 
 
 class ThreadHead(NamedTuple):
@@ -101,11 +103,22 @@ class ThreadRows(ThreadIndex, Protocol):
     async def write_keys(self, thread: str, ids: Collection[str], channels: Collection[str]) -> list[WriteKey]:
         """What was written to these channels after these checkpoints, in no order."""
 
+    async def nested(self, thread: str) -> dict[str, str]:
+        """Namespaces of graphs that ran inside a task of the thread -> the checkpoint that the task began at.
+
+        Empty where no row says which. A nested graph that keeps a state of its own over all turns is none of them.
+        """
+
     async def written(self, thread: str, keys: Sequence[WriteKey]) -> list[Any]:
         """The values of these writes."""
 
     async def apply(self, thread: str, plan: Plan) -> None:
         """Carry the plan out, or nothing of it."""
+
+
+def is_of_task(namespace: str) -> bool:
+    """Whether the namespace is that of a graph inside one task, as "node:task id"; "node" alone outlives tasks."""
+    return ":" in namespace.partition("|")[0]
 
 
 def is_finished(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> bool:

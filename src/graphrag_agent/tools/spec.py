@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from langchain_core.tools import BaseTool, StructuredTool, tool
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -18,7 +18,7 @@ from graphrag_agent.retrieval.scope import Scope
 SEARCH_FAMILY = "search"
 """Tools that look for evidence: their calls are compared by words, and stop when nothing new is found."""
 
-INJECTED = frozenset({"scope", "strategy", "rerank"})
+INJECTED = frozenset({"scope", "strategy", "rerank", "left"})
 """Arguments that the loop fills in from the request, where a tool marks them with `InjectedToolArg`."""
 
 ReadText = Callable[[str, int, int, Scope], Awaitable[str]]
@@ -26,6 +26,13 @@ ReadText = Callable[[str, int, int, Scope], Awaitable[str]]
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What OpenAI and Anthropic take as the name of a function."""
+
+
+class TurnLeft(NamedTuple):
+    """What a tool that works like a turn of its own may spend: the argument `left`, where a tool has it injected."""
+
+    tool_calls: int
+    seconds: float
 
 
 @dataclass(frozen=True)

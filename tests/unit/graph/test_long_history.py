@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from graphrag_agent.citations import Evidence
 from graphrag_agent.context import Budget
+from graphrag_agent.graph.loop import Instructions
 from graphrag_agent.graph.policy.pairing import pairing_problems
 from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.prompts.digest import Summary, digest_lines, earlier_turns, turns_to_sum_up
@@ -19,6 +20,7 @@ from graphrag_agent.token_estimate import estimate_tokens
 from graphrag_agent.tools.evidence_message import render_evidence
 
 LENGTHS = st.integers(0, 400)
+NATIVE = Instructions("native")
 
 
 def turn(number: int, words: int = 20) -> list[BaseMessage]:
@@ -129,7 +131,7 @@ def results(count: int, length: int) -> list[BaseMessage]:
 def test_a_prompt_stays_within_the_window(window: int, question: int, summary: Any):
     limits = within_window(Budget(history_summary=summary), window)
     history = [*thread(300, 60), HumanMessage("x" * question, id="now")]
-    prompt = build_prompt("native", history, results(8, 400), limits, schema_tokens=150)
+    prompt = build_prompt(NATIVE, history, results(8, 400), limits, schema_tokens=150)
     assert sum(map(tokens_of, prompt)) + 150 <= room_in(limits) + 8 * 80, "what is said of each cut comes on top"
     assert pairing_problems(prompt) == []
     asked = [message for message in prompt if isinstance(message, HumanMessage)][-1]
@@ -139,14 +141,14 @@ def test_a_prompt_stays_within_the_window(window: int, question: int, summary: A
 
 def test_later_results_of_a_turn_are_kept_longer_than_earlier_ones():
     limits = Budget(max_prompt_tokens=4_000)
-    prompt = build_prompt("native", thread(1), results(4, 1_200), limits)
+    prompt = build_prompt(NATIVE, thread(1), results(4, 1_200), limits)
     sizes = [len(message.text) for message in prompt if isinstance(message, ToolMessage)]
     assert sizes[-1] > 3 * sizes[0]
 
 
 def test_what_fits_is_not_touched():
     turn_ = results(3, 20)
-    prompt = build_prompt("native", thread(2), turn_, Budget())
+    prompt = build_prompt(NATIVE, thread(2), turn_, Budget())
     assert prompt[1:] == [*thread(2), *turn_]
 
 
@@ -168,7 +170,7 @@ def test_a_prompt_of_a_thread_ten_times_as_long_costs_the_same(summary: Any):
         took = []
         for _ in range(30):
             began = time.process_time()
-            build_prompt("native", history, (), limits)
+            build_prompt(NATIVE, history, (), limits)
             took.append(time.process_time() - began)
         return min(took)
 
@@ -183,7 +185,7 @@ def test_evidence_of_one_search_stays_within_the_window_too(question: int):
     content, artifact = render_evidence([_evidence(number) for number in range(8)])
     asked = AIMessage("", tool_calls=[{"name": "knowledge_search", "args": {"query": "x"}, "id": "1"}])
     result = ToolMessage(content, tool_call_id="1", name="knowledge_search", artifact=artifact)
-    prompt = build_prompt("one_shot", history, [asked, result], limits)
+    prompt = build_prompt(Instructions("one_shot"), history, [asked, result], limits)
     assert sum(map(tokens_of, prompt)) <= room_in(limits) + 80
     assert "<evidence id=" in prompt[0].text
 

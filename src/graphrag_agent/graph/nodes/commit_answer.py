@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
@@ -45,6 +46,7 @@ def commit_answer(loop: Loop, state: TurnState, config: RunnableConfig) -> Comma
         "outcome": outcome,
         "citations": [citation.place for citation in check.citations],
     }
+    handed_over = {"evidence": [_as_dict(evidence[item.id]) for item in check.citations]} if loop.is_nested else {}
     spans = [(sentence.start, sentence.end, sentence.ids) for sentence in check.sentences]
     # text only: what the model thought, or quoted into blocks of its own, is not part of the thread
     committed = AIMessage(
@@ -58,9 +60,13 @@ def commit_answer(loop: Loop, state: TurnState, config: RunnableConfig) -> Comma
             **emptied(state),
             "messages": [committed],
             "budget": {},
-            "outcome": outcome,
+            "outcome": {**outcome, **handed_over},
         }
     )
+
+
+def _as_dict(evidence: Evidence) -> dict[str, object]:
+    return {**asdict(evidence), "merged": list(evidence.merged)}
 
 
 def _checked(cited: CitedText, evidence: Mapping[str, Evidence]) -> AnswerCheck:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from typing import Any
 
 from langchain_core.messages import ToolMessage
@@ -54,8 +55,13 @@ def _tasks(request: Request, running: list[Verdict], ending: str, budget: dict[s
     specs, serial = request.tools, not request.context.parallel_tool_calls
     server = [verdict.call for verdict in running if verdict.kind == "run"]
     alone = [call for call in server if not (serial or specs[call["name"]].side_effect_free)]
+    alike = Counter(call["name"] for call in alone)
     tasks: list[str | Send] = [
-        Send("tool_dispatch", {"call": dict(call), "ending": ending, "budget": budget}) for call in alone
+        Send(
+            "tool_dispatch",
+            {"call": dict(call), "ending": ending, "budget": budget, "sharing": alike[call["name"]]},
+        )
+        for call in alone
     ]
     if len(alone) < len(server):
         tasks.append("tool_dispatch")

@@ -22,6 +22,7 @@ from graphrag_agent.graph.policy.calls import call_in_text, tidy_calls
 from graphrag_agent.graph.policy.guard import GuardRules, judge_calls
 from graphrag_agent.graph.policy.pairing import calls_of
 from graphrag_agent.graph.policy.refusal import refusal_of
+from graphrag_agent.graph.policy.usage import newest_results, usage_of
 from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.round import citing, guard_rules
 from graphrag_agent.graph.running import run_call
@@ -39,7 +40,8 @@ STOP = "summarize_on_max_iterations"
 async def model(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
     """The model's message for this round, and where it leads: to its tool calls, or to the answer."""
     request = loop.request()
-    turn, spent = state.get("turn") or [], Spent.of(state.get("budget"), now=time.time())
+    turn, before = state.get("turn") or [], Spent.of(state.get("budget"), now=time.time())
+    spent = before.plus(**usage_of(newest_results(turn)))
     left = seconds_left(spent, request.limits, now=time.time())
     if spent.rounds and left <= 0:
         return Command(update={"ending": "max_seconds"}, goto=STOP)
@@ -56,7 +58,7 @@ async def model(loop: Loop, state: TurnState, config: RunnableConfig) -> Command
             raise
         if isinstance(error, TimeoutError) and clock.expired():  # not the provider's own
             return Command(update={"ending": "max_seconds"}, goto=STOP)
-        return _failed(error, spent)
+        return _failed(error, before)  # the next message counts what the tools spent
     message, spent = await ask_for_citations(request, state, message, spent, config)
     return _next(message, spent, rules, eager)
 
@@ -69,7 +71,7 @@ async def _call(
     tools = _offered(request, rules)
     told = [*rules.closed_families.values(), describe_left(spent, request.limits, now=time.time())]
     prompt = build_prompt(
-        protocol,
+        request.instructions,
         state["messages"],
         rules.turn,
         request.limits,

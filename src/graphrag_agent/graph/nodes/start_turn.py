@@ -48,7 +48,7 @@ async def start_turn(loop: Loop, state: TurnState, config: RunnableConfig) -> Co
 def _room(request: Request, messages: Sequence[BaseMessage]) -> int:
     """Tokens that the newest question leaves of the model's window. Raises QuestionTooLongError."""
     limits, size = request.limits, question_tokens(messages)
-    room = room_in(limits) - estimate_tokens(system_text(request.protocol)) - request.schema_tokens
+    room = room_in(limits) - estimate_tokens(system_text(request.instructions)) - request.schema_tokens
     if size > room:
         raise QuestionTooLongError(
             f"the question has about {size} tokens; {max(0, room)} fit into the model's window of "

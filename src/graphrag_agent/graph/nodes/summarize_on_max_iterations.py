@@ -19,6 +19,7 @@ from graphrag_agent.citations import Evidence
 from graphrag_agent.context import Budget
 from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent, seconds_left
+from graphrag_agent.graph.policy.usage import newest_results, usage_of
 from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.recall import without_recalled
 from graphrag_agent.graph.round import citing
@@ -38,7 +39,7 @@ GRACE_SHARE, GRACE_SECONDS = 0.25, (1.0, 30.0)
 async def summarize_on_max_iterations(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
     """A last call without tools; when the model can't answer, the best passages as they stand."""
     request, ending = loop.request(), state.get("ending") or ""
-    spent = Spent.of(state.get("budget"), now=time.time())
+    spent = Spent.of(state.get("budget"), now=time.time()).plus(**usage_of(newest_results(state.get("turn") or [])))
     message = None
     if ending != "model_error":
         try:
@@ -62,7 +63,7 @@ def _seconds(spent: Spent, limits: Budget) -> float:
 
 async def _last_call(request: Request, state: TurnState, ending: str, config: RunnableConfig) -> AIMessage | None:
     prompt = build_prompt(
-        request.protocol,
+        request.instructions,
         state["messages"],
         _asked(state),
         request.limits,

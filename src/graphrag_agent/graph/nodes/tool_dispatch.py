@@ -16,6 +16,7 @@ from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent
 from graphrag_agent.graph.policy.pairing import last_calls
 from graphrag_agent.graph.policy.result_budget import fit_results, tokens_shown
+from graphrag_agent.graph.policy.usage import usage_of
 from graphrag_agent.graph.running import run_call
 from graphrag_agent.graph.state import TurnState
 from graphrag_agent.tools.evidence_message import rename_in
@@ -27,6 +28,8 @@ class SingleCall(TypedDict):
     call: dict[str, Any]
     ending: str
     budget: dict[str, Any]
+    sharing: int
+    """Calls of the same tool that run side by side."""
 
 
 async def tool_dispatch(loop: Loop, state: TurnState | SingleCall, config: RunnableConfig) -> Command[str]:
@@ -35,7 +38,8 @@ async def tool_dispatch(loop: Loop, state: TurnState | SingleCall, config: Runna
     goto = "summarize_on_max_iterations" if state.get("ending") else "model"
     limit = request.limits.max_evidence_tokens
     if "call" in state:
-        alone = await run_call(request, cast(SingleCall, state)["call"], config, spent)
+        sent = cast(SingleCall, state)
+        alone = await run_call(request, sent["call"], config, spent, sharing=sent.get("sharing", 1))
         return Command(update={"turn": fit_results([alone], shown=0, limit=limit)}, goto=goto)
     turn, early = state["turn"], state.get("early") or {}
     results = await _run_all(request, _own_calls(request, turn), early, config, spent)
@@ -66,4 +70,7 @@ async def _run_all(
 
     if request.context.parallel_tool_calls:
         return list(await asyncio.gather(*map(run, calls)))
-    return [await run(call) for call in calls]
+    results: list[ToolMessage] = []
+    for call in calls:
+        results.append(await run_call(request, call, config, spent.plus(**usage_of(results))))
+    return results

@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from graphrag_agent.context import Budget
-from graphrag_agent.graph.loop import Protocol
+from graphrag_agent.graph.loop import Instructions
 from graphrag_agent.graph.policy.pairing import pair_messages
 from graphrag_agent.graph.prompts.digest import Summary, earlier_turns, summary_tokens
 from graphrag_agent.graph.prompts.history import as_dialogue, joined, split_history, tokens_of
@@ -27,7 +27,7 @@ ENDING_REASONS = {
 
 
 def build_prompt(
-    protocol: Protocol,
+    instructions: Instructions,
     history: Sequence[BaseMessage],
     turn: Sequence[BaseMessage],
     limits: Budget,
@@ -45,10 +45,12 @@ def build_prompt(
     message at the end would pass for the question. `advice`: what the model should know before this round; it is added
     to the last tool result, so that all before it stays the same from round to round and a provider's cache holds.
     """
+    protocol = instructions.protocol
     if protocol == "one_shot":  # its evidence stands in the system message
-        turn, _ = fit_turn(turn, room_in(limits) - question_tokens(history) - estimate_tokens(system_text(protocol)))
+        fixed = question_tokens(history) + estimate_tokens(system_text(instructions))
+        turn, _ = fit_turn(turn, room_in(limits) - fixed)
     own = without_recalled(turn)
-    system = system_text(protocol, turn, own)
+    system = system_text(instructions, turn, own)
     if stop_because:
         system += "\n\n" + render_prompt("summarize", reason=ENDING_REASONS.get(stop_because, stop_because))
     given = recalled_text(turn) if protocol in ("native", "text") else ""
@@ -59,11 +61,11 @@ def build_prompt(
     return [SystemMessage(system + note), *_with_advice(_with_evidence(messages, given), advice)]
 
 
-def system_text(protocol: Protocol, turn: Sequence[BaseMessage] = (), own: Sequence[BaseMessage] = ()) -> str:
+def system_text(instructions: Instructions, turn: Sequence[BaseMessage] = (), own: Sequence[BaseMessage] = ()) -> str:
     """The system prompt of the protocol. `own`: the turn without earlier evidence, whose evidence comes first."""
-    if protocol in ("native", "text"):
-        return render_prompt("system")
-    if protocol == "none":
+    if instructions.protocol in ("native", "text"):
+        return instructions.system or render_prompt("system")
+    if instructions.protocol == "none":
         return render_prompt("no_retrieval")
     return render_prompt("one_shot", evidence=evidence_text([*own, *turn]) or "(nothing was found)")
 
