@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AnyMessage, BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 
 from graphrag_agent.context import Budget
@@ -14,7 +14,8 @@ from graphrag_agent.graph.policy.budget import Spent, family_calls_left
 from graphrag_agent.graph.policy.guard import GuardRules
 from graphrag_agent.graph.policy.progress import fruitless_rounds
 from graphrag_agent.graph.policy.result_budget import tokens_shown
-from graphrag_agent.tools.evidence_message import shown_ids
+from graphrag_agent.graph.policy.usage import newest_results
+from graphrag_agent.tools.evidence_message import rename_in, shown_ids
 from graphrag_agent.tools.spec import SEARCH_FAMILY
 
 PASSAGE_TOKENS = 200
@@ -35,6 +36,20 @@ def guard_rules(request: Request, turn: Sequence[BaseMessage], ledger: Mapping[s
         is_stalled=fruitless >= limits.stall_limit,
         scope_key=request.scope_key,
     )
+
+
+def with_unique_ids(turn: Sequence[AnyMessage]) -> tuple[list[AnyMessage], list[AnyMessage]]:
+    """The turn with short ids of the newest results that stand for one passage only, and the results so changed.
+
+    Calls with a task of their own don't see each other's results, so theirs are settled by the next model message.
+    """
+    newest = newest_results(turn)
+    earlier = list(turn[: len(turn) - len(newest)])
+    results = [message for message in newest if isinstance(message, ToolMessage)]
+    settled = rename_in(results, earlier)
+    changed = [after for before, after in zip(results, settled, strict=True) if after is not before]
+    by_id: dict[str | None, AnyMessage] = {message.id: message for message in changed}
+    return [*earlier, *(by_id.get(message.id, message) for message in newest)], [*changed]
 
 
 def citing(config: RunnableConfig, turn: Sequence[BaseMessage]) -> RunnableConfig:

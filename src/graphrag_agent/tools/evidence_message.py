@@ -6,6 +6,7 @@ no text, only where it stands in the message, so nothing is stored twice.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -108,7 +109,8 @@ def rename_in(results: Sequence[ToolMessage], turn: Iterable[BaseMessage]) -> li
     for result in results:
         if hits_of(result):
             content, artifact = rename_collisions(result.text, result.artifact, taken)
-            result = result.model_copy(update={"content": content, "artifact": artifact})
+            if artifact is not result.artifact:
+                result = result.model_copy(update={"content": content, "artifact": artifact})
             taken |= {hit["id"]: hit["chunk_id"] for hit in hits_of(result)}
         settled.append(result)
     return settled
@@ -124,7 +126,10 @@ def rename_collisions(
     evidence = _read(content, hits)
     names = assign_short_ids([item.chunk_id for item in evidence], taken)
     renamed = [replace(item, id=names[item.chunk_id]) for item in evidence]
-    text, found = render_evidence(renamed, note=_note(content, artifact["hits"]))
+    note = _note(content, artifact["hits"])
+    for item in evidence:  # a note may cite, as the answer of a nested turn does
+        note = re.sub(rf"\b{re.escape(item.id)}\b", names[item.chunk_id], note)
+    text, found = render_evidence(renamed, note=note)
     return text, {**artifact, **found}
 
 

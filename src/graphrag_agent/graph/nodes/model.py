@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
@@ -24,7 +24,7 @@ from graphrag_agent.graph.policy.pairing import calls_of
 from graphrag_agent.graph.policy.refusal import refusal_of
 from graphrag_agent.graph.policy.usage import newest_results, usage_of
 from graphrag_agent.graph.prompts.building import build_prompt
-from graphrag_agent.graph.round import citing, guard_rules
+from graphrag_agent.graph.round import citing, guard_rules, with_unique_ids
 from graphrag_agent.graph.running import run_call
 from graphrag_agent.graph.state import TurnState
 from graphrag_agent.models.broken_connections import is_broken_connection
@@ -40,7 +40,10 @@ STOP = "summarize_on_max_iterations"
 async def model(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
     """The model's message for this round, and where it leads: to its tool calls, or to the answer."""
     request = loop.request()
-    turn, before = state.get("turn") or [], Spent.of(state.get("budget"), now=time.time())
+    turn, renamed = with_unique_ids(state.get("turn") or [])
+    if renamed:
+        state = {**state, "turn": turn}
+    before = Spent.of(state.get("budget"), now=time.time())
     spent = before.plus(**usage_of(newest_results(turn)))
     left = seconds_left(spent, request.limits, now=time.time())
     if spent.rounds and left <= 0:
@@ -60,7 +63,7 @@ async def model(loop: Loop, state: TurnState, config: RunnableConfig) -> Command
             return Command(update={"ending": "max_seconds"}, goto=STOP)
         return _failed(error, before)  # the next message counts what the tools spent
     message, spent = await ask_for_citations(request, state, message, spent, config)
-    return _next(message, spent, rules, eager)
+    return _next(message, spent, rules, eager, renamed)
 
 
 async def _call(
@@ -139,11 +142,13 @@ def _failed(error: Exception, spent: Spent) -> Command[str]:
     return Command(update={"ending": "model_error", "budget": replace(spent, reason=reason).at(time.time())}, goto=STOP)
 
 
-def _next(message: AIMessage, spent: Spent, rules: GuardRules, eager: EagerStart | None) -> Command[str]:
+def _next(
+    message: AIMessage, spent: Spent, rules: GuardRules, eager: EagerStart | None, renamed: list[AnyMessage]
+) -> Command[str]:
     message = tidy_calls(call_in_text(message, rules.turn, rules.tools), rules.turn, rules.tools)
     usage = message.usage_metadata or {"input_tokens": 0, "output_tokens": 0}
     spent = spent.plus(rounds=1, input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"])
-    update: dict[str, Any] = {"turn": [message], "budget": spent.at(time.time())}
+    update: dict[str, Any] = {"turn": [*renamed, message], "budget": spent.at(time.time())}
     if calls_of(message):
         if eager and eager.started:
             for early in eager.started.values():
@@ -154,7 +159,7 @@ def _next(message: AIMessage, spent: Spent, rules: GuardRules, eager: EagerStart
         eager.cancel()
     if refusal := refusal_of(message):
         refused = {"content": message.text.strip() or refusal}
-        update |= {"turn": [message.model_copy(update=refused)], "ending": "refused"}
+        update |= {"turn": [*renamed, message.model_copy(update=refused)], "ending": "refused"}
         update["budget"] = replace(spent, reason="the model declined to answer").at(time.time())
         return Command(update=update, goto="commit_answer")
     if not message.text.strip():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
@@ -37,7 +38,7 @@ def fruitless_rounds(turn: Sequence[BaseMessage], tools: ToolRegistry) -> int:
 
 
 def queries_without_hits(turn: Sequence[BaseMessage], tools: ToolRegistry) -> list[str]:
-    """What was searched for and not found: the gaps of an answer."""
+    """What was searched for and not found, in nested turns too: the gaps of an answer."""
     results = {message.tool_call_id: message for message in turn if isinstance(message, ToolMessage)}
     calls = [call for message in turn for call in calls_of(message) if _is_search(call["name"], tools)]
     empty = [
@@ -49,7 +50,13 @@ def queries_without_hits(turn: Sequence[BaseMessage], tools: ToolRegistry) -> li
         and result.status != "error"
         and not hits_of(result)
     ]
-    return [query for query in dict.fromkeys(empty) if query]
+    nested = [gap for result in results.values() for gap in _gaps_in(result.artifact)]
+    return [query for query in dict.fromkeys([*empty, *nested]) if query]
+
+
+def _gaps_in(artifact: Any) -> list[str]:
+    gaps = artifact.get("gaps") if isinstance(artifact, Mapping) else None
+    return [gap for gap in gaps if isinstance(gap, str)] if isinstance(gaps, list | tuple) else []
 
 
 def _is_search(name: str, tools: ToolRegistry) -> bool:

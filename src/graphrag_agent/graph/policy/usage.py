@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+M = TypeVar("M", bound=BaseMessage)
 
 COUNTED = {"input_tokens": "input_tokens", "output_tokens": "output_tokens", "tool_calls": "run"}
 """Key of a tool's `usage` -> the count of `budget.Spent` that it adds to."""
@@ -25,7 +28,7 @@ def usage_of(results: Iterable[BaseMessage]) -> dict[str, int]:
     return counts
 
 
-def newest_results(turn: Sequence[BaseMessage]) -> list[BaseMessage]:
+def newest_results(turn: Sequence[M]) -> list[M]:
     """What came after the turn's last model message. Whoever writes the next one counts their usage, so once."""
     at = max((at for at, message in enumerate(turn) if isinstance(message, AIMessage)), default=-1)
     return list(turn[at + 1 :])
