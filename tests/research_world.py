@@ -91,8 +91,10 @@ async def main(kind: str, place: str, log: Path, kill_at: str) -> None:
         asked = {"messages": [{"role": "user", "content": "What of alpha and beta?"}]} if kill_at else None
         done = await graph.ainvoke(asked, CONFIG, durability="sync")
         await prune_thread(graph, saver, "t")
+        left = await saver.rows().nested("t")  # type: ignore[attr-defined]
     print(done["messages"][-1].text)
     print(done["outcome"]["ending"], done["outcome"]["calls"]["run"], done["outcome"]["citations"])
+    print(len(left), "nested rows")
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ def nested_answers(graph: CompiledStateGraph[Any, Any, Any, Any], tool_names: Co
         asked = {"messages": [HumanMessage(question, id=f"question-{call_id}")]}
         values: Mapping[str, Any] = {}
         tell = get_stream_writer()
-        parts: AsyncIterator[Any] = graph.astream(asked, context=context, stream_mode=["custom", "values"])
+        told: Any = {"stream_mode": ["custom", "values"], "output_keys": ["messages", "outcome"]}
+        parts: AsyncIterator[Any] = graph.astream(asked, context=context, **told)
         async for mode, part in parts:
             if mode == "values":
                 values = part

@@ -35,8 +35,10 @@ _STEPS = """
         JOIN checkpoint_blobs b ON b.thread_id = c.thread_id AND b.checkpoint_ns = c.checkpoint_ns
             AND b.channel = v.key AND b.version = v.value AND b.type <> 'empty'
         WHERE v.key = ANY(%s)
-    ) AS stored
-    FROM checkpoints c WHERE thread_id = %s AND checkpoint_ns = '' AND checkpoint_id = ANY(%s)"""
+    ) AS stored, t.type AS tasks_type, t.blob AS tasks
+    FROM checkpoints c LEFT JOIN checkpoint_blobs t ON t.thread_id = c.thread_id AND t.checkpoint_ns = c.checkpoint_ns
+        AND t.channel = '__pregel_tasks' AND t.version = c.checkpoint -> 'channel_versions' ->> '__pregel_tasks'
+    WHERE c.thread_id = %s AND c.checkpoint_ns = '' AND checkpoint_id = ANY(%s)"""
 _WRITE_KEYS = """
     SELECT checkpoint_id, channel, task_path, task_id, idx FROM checkpoint_writes
     WHERE thread_id = %s AND checkpoint_ns = '' AND checkpoint_id = ANY(%s) AND channel = ANY(%s)"""
@@ -163,9 +165,9 @@ class PostgresRows:
 
     async def steps(self, thread: str, ids: Collection[str], channels: Collection[str]) -> dict[str, Step]:
         """These checkpoints."""
-        looked_at = [*channels, START_CHANNEL, TASKS_CHANNEL]
+        looked_at = [*channels, START_CHANNEL]
         found = await self._select(_STEPS, (looked_at, thread, list(ids)))
-        return {row["checkpoint_id"]: _step(row, channels) for row in found}
+        return {row["checkpoint_id"]: self._step(row, channels) for row in found}
 
     async def write_keys(self, thread: str, ids: Collection[str], channels: Collection[str]) -> list[WriteKey]:
         """Where the writes of these channels after these checkpoints lie."""
@@ -209,6 +211,17 @@ class PostgresRows:
 
         return await self._saver.guarded(read)
 
+    def _step(self, row: Mapping[str, Any], channels: Collection[str]) -> Step:
+        inline, stored = row["inline"] or {}, frozenset(row["stored"])
+        # what is to be sent is kept once it was sent, as an empty list
+        sends = self._saver.serde.loads_typed((row["tasks_type"], row["tasks"])) if row["tasks"] else None
+        values = {**inline, **dict.fromkeys(stored, True), TASKS_CHANNEL: sends}
+        number = int(row["metadata"].get("step", -1))
+        held = stored & frozenset(channels)
+        versions = {name: row["versions"].get(name, "") for name in channels}
+        is_end = is_finished(row["metadata"], values)
+        return Step(row["parent_checkpoint_id"], number, is_end, held, held & frozenset(inline), versions)
+
     async def _apply(self, db: Connection, thread: str, plan: Plan) -> None:
         versions = await _versions(db, thread, plan)
         async with db.cursor() as cursor:
@@ -237,16 +250,6 @@ class PostgresRows:
                 await cursor.execute(statement, (thread, plan.nested))
             if unused := _unused(versions, plan):
                 await cursor.executemany(_DROP_BLOB, [(thread, *blob) for blob in unused])
-
-
-def _step(row: Mapping[str, Any], channels: Collection[str]) -> Step:
-    inline, stored = row["inline"] or {}, frozenset(row["stored"])
-    values = {**inline, **dict.fromkeys(stored, True)}
-    number = int(row["metadata"].get("step", -1))
-    held = stored & frozenset(channels)
-    versions = {name: row["versions"].get(name, "") for name in channels}
-    is_end = is_finished(row["metadata"], values)
-    return Step(row["parent_checkpoint_id"], number, is_end, held, held & frozenset(inline), versions)
 
 
 async def _versions(db: Connection, thread: str, plan: Plan) -> dict[str, dict[str, str]]:
