@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import BaseMessage
+from langgraph.types import interrupt
 
 from graphrag_agent import build_rag_graph
 from graphrag_agent.persistence.checkpointers import open_checkpointer
@@ -48,17 +49,19 @@ def play(messages: list[BaseMessage], tools: tuple[str, ...]) -> Any:
 
 
 class LoggedKnowledge(CannedKnowledge):
-    """Writes every search into a file; the process dies in the one for `kill_at`."""
+    """Writes every search into a file; the process dies in the one for `kill_at`, and `pause_at` asks somebody."""
 
-    def __init__(self, log: Path, kill_at: str = "") -> None:
+    def __init__(self, log: Path, kill_at: str = "", pause_at: str = "") -> None:
         super().__init__(lambda query: [passage_of(query)])
-        self._log, self._kill_at = log, kill_at
+        self._log, self._kill_at, self._pause_at = log, kill_at, pause_at
 
     async def asearch(self, query: str, **options: Any) -> Any:
         told(self._log, query)
         if query == self._kill_at:
             await asyncio.sleep(SETTLE_SECONDS)
             os.kill(os.getpid(), signal.SIGKILL)
+        if query == self._pause_at:
+            interrupt("may I go on?")
         return await super().asearch(query, **options)
 
 
@@ -68,7 +71,7 @@ def told(log: Path, line: str) -> None:
         lines.write(f"{line}\n")
 
 
-def research_graph(log: Path, saver: Any, kill_at: str = "") -> Any:
+def research_graph(log: Path, saver: Any, kill_at: str = "", pause_at: str = "") -> Any:
     """The graph of the world."""
 
     def add(first: int, second: int) -> int:
@@ -78,7 +81,7 @@ def research_graph(log: Path, saver: Any, kill_at: str = "") -> Any:
 
     return build_rag_graph(
         model=ScriptedChatModel(*[play] * 100),
-        knowledge=LoggedKnowledge(log, kill_at),
+        knowledge=LoggedKnowledge(log, kill_at, pause_at),
         tools=[add],
         mode="research",
         checkpointer=saver,

@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from langgraph.types import Command
 
+from graphrag_agent.persistence.checkpointers import open_checkpointer
 from graphrag_agent.persistence.pruning import prune_thread
+from tests.research_world import PAYLOAD as PASSAGE
+from tests.research_world import research_graph
 from tests.thread_world import PAYLOAD, Kind, World, opened
 
 KINDS = ("sqlite", "postgres")
@@ -99,6 +103,29 @@ async def test_other_threads_and_nested_graphs_are_left_alone(kind: Kind, url: s
         assert await world.saver.aget_tuple(nested) is not None
         world.thread = "a"
         assert await checkpoints_of(world) > 3
+
+
+async def test_nested_turns_go_with_the_steps_that_they_ran_in(kind: Kind, url: str, tmp_path: Path):
+    """And stay while the turn is unfinished, whatever durability it runs with."""
+    async with open_checkpointer(kind, tmp_path / "t.sqlite", url=url) as saver:
+        world = World(saver)
+        world.thread = "t"
+        world.graph = research_graph(tmp_path / "log", saver)
+        await world.ask("one?")
+        assert len(await saver.rows().nested("t")) == 2  # type: ignore[attr-defined]
+        waiting = research_graph(tmp_path / "log", saver, pause_at="beta two")
+        for durability, unfinished in (("sync", 2), ("exit", 1)):
+            (tmp_path / "log").unlink()
+            await waiting.ainvoke({"messages": [("user", "two?")]}, world.config(), durability=durability)
+            await prune_thread(waiting, saver, "t")
+            assert len(await saver.rows().nested("t")) == unfinished  # type: ignore[attr-defined]
+            await waiting.ainvoke(Command(resume="go on"), world.config(), durability=durability)
+            assert sorted((tmp_path / "log").read_text().splitlines()) == [
+                *("add", "alpha one", "alpha two", "beta one", "beta two", "beta two")
+            ]
+            await prune_thread(waiting, saver, "t")
+            assert await saver.rows().nested("t") == {}  # type: ignore[attr-defined]
+            assert PASSAGE.encode() not in await stored(world)
 
 
 async def test_a_checkpointer_of_another_make_is_left_alone():

@@ -24,9 +24,9 @@ _STEP = """SELECT parent_checkpoint_id, type, checkpoint, metadata FROM checkpoi
     WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"""
 _WRITE_KEYS = """SELECT checkpoint_id, channel, task_path, task_id, idx FROM writes
     WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"""
-_NESTED = """SELECT checkpoint_ns, metadata FROM checkpoints
+_NESTED = """SELECT checkpoint_ns, metadata, max(checkpoint_id) FROM checkpoints
     WHERE thread_id = ? AND checkpoint_ns > '' GROUP BY checkpoint_ns"""
-_NESTED_WRITES = "SELECT DISTINCT checkpoint_ns, NULL FROM writes WHERE thread_id = ? AND checkpoint_ns > ''"
+_NESTED_WRITES = "SELECT DISTINCT checkpoint_ns, NULL, NULL FROM writes WHERE thread_id = ? AND checkpoint_ns > ''"
 _DROP_NESTED = (
     "DELETE FROM writes WHERE thread_id = ? AND checkpoint_ns = ?",
     "DELETE FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?",
@@ -132,11 +132,11 @@ class SqliteRows:
     async def nested(self, thread: str) -> dict[str, str]:
         """Namespaces of graphs that ran inside tasks, and the checkpoints that the tasks began at."""
 
-        def read(db: sqlite3.Connection) -> list[tuple[str, bytes | None]]:
+        def read(db: sqlite3.Connection) -> list[tuple[str, bytes | None, str | None]]:
             return [row for statement in (_NESTED_WRITES, _NESTED) for row in db.execute(statement, (thread,))]
 
         found = await self._saver.in_writer(read)
-        return {name: _began_at(told) for name, told in found if is_of_task(name)}
+        return {name: _began_at(told) for name, told, _ in found if is_of_task(name)}
 
     async def written(self, thread: str, keys: Sequence[WriteKey]) -> list[Any]:
         """The values of these writes."""
