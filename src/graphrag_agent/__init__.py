@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from graphrag_agent.citations import Citation
     from graphrag_agent.context import AgentContext, Budget
     from graphrag_agent.conversation.answer import Answer
+    from graphrag_agent.graph.modes import Mode
     from graphrag_agent.identity import Principal, acting_as
     from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
     from graphrag_agent.retrieval.scope import Scope
@@ -26,6 +27,7 @@ _HOME = {
     "Budget": "context",
     "Citation": "citations",
     "KnowledgeBase": "retrieval.knowledge_base",
+    "Mode": "graph.modes",
     "Principal": "identity",
     "RagAgent": "agent",
     "Scope": "retrieval.scope",
@@ -35,7 +37,6 @@ _HOME = {
     "acting_as": "identity",
     "build_rag_graph": "assembly",
 }
-_MODULES = ("errors", "events")
 
 __all__ = [
     "AgentContext",
@@ -43,6 +44,7 @@ __all__ = [
     "Budget",
     "Citation",
     "KnowledgeBase",
+    "Mode",
     "Principal",
     "RagAgent",
     "Scope",
@@ -57,7 +59,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    if name in ("errors", "events"):
         return import_module(f"{__name__}.{name}")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

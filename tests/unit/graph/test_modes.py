@@ -1,0 +1,91 @@
+"""What a mode is made of, what goes before it, and how a bad one is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from graphrag_agent import Budget, Mode, RagAgent, build_rag_graph
+from graphrag_agent.assembly import budget_from, build_loop
+from graphrag_agent.errors import SettingsError
+from graphrag_agent.graph.modes import MODES, NESTED_BUDGET, RESEARCH_BUDGET
+from graphrag_agent.settings import load_settings
+from graphrag_agent.testing import ScriptedChatModel
+from tests.canned import CannedKnowledge
+
+
+def ping() -> str:
+    """Nothing."""
+    return "pong"
+
+
+def test_modes_of_the_package_are_these():
+    assert sorted(MODES) == ["rag", "research"]
+    assert "write a report" in MODES["research"].system_prompt()
+    assert MODES["rag"].system_prompt().startswith("You answer questions from a knowledge base")
+
+
+def test_an_unknown_mode_is_refused_with_those_there_are():
+    with pytest.raises(SettingsError, match="mode='chat' is unknown; there is: rag, research, or a Mode"):
+        build_rag_graph(model="offline", mode="chat")
+
+
+async def test_a_mode_of_your_own_brings_model_prompt_tools_and_budget(tmp_path: Path):
+    prompt = tmp_path / "prompt.md"
+    prompt.write_text("Answer in verse; a $ stays a $.\n")
+    with ScriptedChatModel("Roses.") as model:
+        mode = Mode(name="poet", prompt=prompt, model=model, tools=("ping",), budget=Budget(max_rounds=2))
+        agent = RagAgent(knowledge=CannedKnowledge(), tools=[ping], mode=mode)
+        await agent.aask("hi")
+    assert model.requests[0].messages[0].text == "Answer in verse; a $ stays a $."
+    assert model.requests[0].tools == ("ping",)
+
+
+def test_what_a_caller_gives_goes_before_the_mode():
+    own, given = ScriptedChatModel(), ScriptedChatModel()
+    mode = Mode(name="own", model=own, budget=Budget(max_rounds=2))
+    loop = build_loop(model=given, knowledge=None, tools=[ping], mode=mode, budget=Budget(max_rounds=3))
+    assert (loop.chat_model, loop.budget.max_rounds) == (given, 3)
+    loop = build_loop(model=None, knowledge=None, tools=[ping], mode=mode, budget=None)
+    assert (loop.chat_model, loop.budget.max_rounds) == (own, 2)
+
+
+def test_settings_that_were_made_go_before_the_mode_and_defaults_behind_it(monkeypatch: pytest.MonkeyPatch):
+    assert budget_from(load_settings(), "research") == RESEARCH_BUDGET
+    monkeypatch.setenv("GRAPHRAG_MAX_SECONDS", "60")
+    monkeypatch.setenv("GRAPHRAG_MAX_HISTORY_TOKENS", "500")
+    budget = budget_from(load_settings(), "research")
+    assert (budget.max_seconds, budget.max_history_tokens) == (60, 500)
+    assert (budget.max_rounds, budget.max_family_calls) == (12, {"research": 6})
+    assert budget_from(load_settings()) == Budget(max_seconds=60, max_history_tokens=500)
+
+
+@pytest.mark.parametrize(
+    ("mode", "told"),
+    [
+        (Mode(name="own", tools=("ping", "pong")), "mode 'own': tools='pong' is unknown; the graph has: ping"),
+        (Mode(name="own", prompt="verse"), "mode 'own': prompt='verse' is none of 'system', 'research', and no Path"),
+        (Mode(name="own", prompt=Path("none.md")), "mode 'own': prompt 'none.md' can't be read"),
+        (Mode(name="own", prompt=Path("/dev/null")), "mode 'own': prompt '/dev/null' is empty"),
+    ],
+    ids=["tool", "prompt", "file", "empty"],
+)
+def test_a_bad_mode_is_refused_with_its_value(mode: Mode, told: str):
+    with pytest.raises(SettingsError, match=told):
+        build_rag_graph(model="offline", tools=[ping], mode=mode)
+
+
+def test_a_graph_without_a_model_is_refused():
+    with pytest.raises(SettingsError, match="model is missing and mode 'rag' has none"):
+        build_rag_graph(knowledge=CannedKnowledge())
+
+
+def test_a_mode_may_name_the_research_tool_that_it_brings():
+    mode = Mode(name="own", tools=("ping", "research_question"), nested=NESTED_BUDGET)
+    loop = build_loop(model="offline", knowledge=CannedKnowledge(), tools=[ping], mode=mode, budget=None)
+    assert tuple(loop.tools) == ("ping", "research_question")
+
+
+def test_nested_turns_fit_into_the_turn_that_has_them_run():
+    research = RESEARCH_BUDGET
+    assert research.max_family_calls["research"] * (NESTED_BUDGET.max_tool_calls + 1) <= research.max_tool_calls
+    assert NESTED_BUDGET.max_seconds < research.max_seconds / 2
