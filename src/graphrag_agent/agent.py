@@ -52,7 +52,7 @@ class RagAgent:
         model: BaseChatModel | str | None = None,
         knowledge: Searchable | None = None,
         tools: Iterable[ToolSpec | BaseTool | Callable[..., Any]] = (),
-        mode: str | Mode = "rag",
+        mode: str | Mode | None = None,
         budget: Budget | None = None,
         checkpointer: BaseCheckpointSaver[Any] | None = None,
         durability: Durability = "exit",
@@ -60,7 +60,7 @@ class RagAgent:
     ) -> None:
         settings = settings or load_settings()
         checkpointer = checkpointer or InMemorySaver(serde=build_serializer())  # long threads are read cheaply
-        mode = resolve_mode(mode)
+        mode = resolve_mode(settings.mode if mode is None else mode)
         loop = build_loop(
             model=model or mode.model or settings.model,
             knowledge=knowledge,

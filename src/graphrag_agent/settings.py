@@ -23,6 +23,9 @@ class _Parts(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
     model: str = Field(default="offline", min_length=1, description="Chat model: offline or openai:NAME")
+    mode: Literal["rag", "research"] = Field(
+        default="rag", description="rag: short answers; research: questions in parts, and reports with sections"
+    )
     kb: str = Field(
         default=".graphrag",
         min_length=1,

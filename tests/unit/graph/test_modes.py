@@ -59,6 +59,17 @@ def test_settings_that_were_made_go_before_the_mode_and_defaults_behind_it(monke
     assert budget_from(load_settings()) == Budget(max_seconds=60, max_history_tokens=500)
 
 
+async def test_the_settings_say_which_mode_an_agent_has_unless_it_is_given_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("GRAPHRAG_MODE", "research")
+    with ScriptedChatModel("Hello.", "Hello.") as model:
+        await RagAgent(model=model, knowledge=CannedKnowledge()).aask("hi")
+        await RagAgent(model=model, knowledge=CannedKnowledge(), mode="rag").aask("hi")
+    assert [request.tools for request in model.requests] == [
+        ("knowledge_search", "research_question"),
+        ("knowledge_search",),
+    ]
+
+
 @pytest.mark.parametrize(
     ("mode", "told"),
     [
