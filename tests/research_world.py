@@ -1,6 +1,7 @@
 """A research turn over a checkpointer that may be killed in the middle, and goes on; run as a program by its test.
 
-Usage: research_world.py KIND PLACE LOG KILL_AT; PLACE is a file or a URL, KILL_AT a query, or empty to resume.
+Usage: research_world.py KIND PLACE LOG KILL_AT [serial]; PLACE is a file or a URL. KILL_AT is a query, or the number of
+a write to the checkpointer; empty: the turn goes on.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langgraph.types import interrupt
 
-from graphrag_agent import build_rag_graph
+from graphrag_agent import AgentContext, build_rag_graph
 from graphrag_agent.persistence.checkpointers import open_checkpointer
 from graphrag_agent.persistence.pruning import prune_thread
 from graphrag_agent.testing import ScriptedChatModel, call
 from tests.canned import CannedKnowledge, id_of
+from tests.kill_points import kill_at as kill_at_write
 
 QUESTIONS = ("alpha", "beta")
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
@@ -88,11 +90,14 @@ def research_graph(log: Path, saver: Any, kill_at: str = "", pause_at: str = "")
     )
 
 
-async def main(kind: str, place: str, log: Path, kill_at: str) -> None:
+async def main(kind: str, place: str, log: Path, kill_at: str, *options: str) -> None:
+    context = AgentContext(parallel_tool_calls="serial" not in options)
     async with open_checkpointer(kind, Path(place), url=place if kind == "postgres" else "") as saver:  # type: ignore[arg-type]
         graph = research_graph(log, saver, kill_at)
         asked = {"messages": [{"role": "user", "content": "What of alpha and beta?"}]} if kill_at else None
-        done = await graph.ainvoke(asked, CONFIG, durability="sync")
+        if kill_at.isdigit():
+            kill_at_write(saver, int(kill_at))
+        done = await graph.ainvoke(asked, CONFIG, durability="sync", context=context)
         await prune_thread(graph, saver, "t")
         left = await saver.rows().nested("t")  # type: ignore[attr-defined]
     print(done["messages"][-1].text)
@@ -101,4 +106,4 @@ async def main(kind: str, place: str, log: Path, kill_at: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), sys.argv[4]))
+    asyncio.run(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), *sys.argv[4:]))
