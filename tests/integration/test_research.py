@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graphrag_agent import AgentContext, Budget, Principal, RagAgent
+from graphrag_agent import AgentContext, Budget, Principal, RagAgent, acting_as, build_rag_graph
 from graphrag_agent.events import TextDelta, ToolEnd, ToolStart
 from graphrag_agent.graph.modes import NESTED_BUDGET, Mode
 from graphrag_agent.persistence.checkpointers import open_checkpointer
@@ -138,6 +138,34 @@ async def test_principal_and_narrowings_hold_inside():
     assert [{name: getattr(scope, name) for name in expected} for scope in knowledge.scopes] == [expected] * 4
     assert {frozenset(scope.groups) for scope in knowledge.scopes if scope} == {frozenset({"staff"})}
     assert knowledge.top_ks == [2] * 4
+
+
+class ServersUser(dict[str, Any]):
+    """As a LangGraph server hands it over."""
+
+    identity = "anna"
+
+
+async def test_on_a_server_a_nested_turn_is_the_authenticated_users(tmp_path: Path):
+    """Not the one's who acts around it."""
+    knowledge = Knowledge()
+    graph = build_rag_graph(model=model(), knowledge=knowledge, tools=[add], mode="research")
+    user = ServersUser(tenant="acme", groups=["staff"])
+    with acting_as(Principal(tenant="other")):
+        await graph.ainvoke(ASK, {"configurable": {"langgraph_auth_user": user, "graph_id": "research"}})
+    assert [(scope.tenant, set(scope.groups)) for scope in knowledge.scopes if scope] == [("acme", {"staff"})] * 4
+
+
+async def test_where_searches_find_nothing_new_nested_ones_are_closed_too():
+    scripted = model(lambda messages, tools: call("knowledge_search", query=str(len(messages))) if tools else "None.")
+    knowledge = CannedKnowledge(lambda query: [])
+    await agent(knowledge, model=scripted, budget=Budget(stall_limit=2)).aask("q?")
+    assert [request.tools for request in scripted.requests][:3] == [
+        ("knowledge_search", "add", "research_question"),
+        ("knowledge_search", "add", "research_question"),
+        ("add",),
+    ]
+    assert scripted.requests[2].messages[-1].text.count("searching is closed") == 1
 
 
 async def test_a_nested_turn_has_neither_itself_nor_the_clients_tools():

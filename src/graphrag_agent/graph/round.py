@@ -16,6 +16,7 @@ from graphrag_agent.graph.policy.progress import fruitless_rounds
 from graphrag_agent.graph.policy.result_budget import tokens_shown
 from graphrag_agent.graph.policy.usage import newest_results
 from graphrag_agent.tools.evidence_message import rename_in, shown_ids
+from graphrag_agent.tools.research_question import RESEARCH_FAMILY
 from graphrag_agent.tools.spec import SEARCH_FAMILY
 
 PASSAGE_TOKENS = 200
@@ -66,4 +67,5 @@ def _closed_families(fruitless: int, turn: Sequence[BaseMessage], limits: Budget
         why = "The tokens for evidence are spent, so searching is closed."
     else:
         return {}
-    return {SEARCH_FAMILY: f"{why} Answer from the evidence you have, and say what is missing."}
+    told = f"{why} Answer from the evidence you have, and say what is missing."
+    return dict.fromkeys((SEARCH_FAMILY, RESEARCH_FAMILY), told)  # a nested turn would search on

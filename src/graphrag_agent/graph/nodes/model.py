@@ -72,7 +72,7 @@ async def _call(
     """The model's message. Asked once more where the connection broke, or, with calls as text, no tools were taken."""
     protocol, loop = request.protocol, request.loop
     tools = _offered(request, rules)
-    told = [*rules.closed_families.values(), describe_left(spent, request.limits, now=time.time())]
+    told = [*dict.fromkeys(rules.closed_families.values()), describe_left(spent, request.limits, now=time.time())]
     prompt = build_prompt(
         request.instructions,
         state["messages"],
