@@ -82,9 +82,9 @@ def build_loop(
     registry = build_registry(knowledge, tools, model=chat_model)
     mode.check_tools(registry)
     registry = registry.only(mode.tools)
-    if mode.nested is not None:
-        registry = _with_research_question(registry, chat_model, mode.nested)
     budget = budget or mode.budget or Budget()
+    if nested := mode.nested_budget(budget):
+        registry = _with_research_question(registry, chat_model, nested)
     return Loop(chat_model=chat_model, tools=registry, budget=budget, system_prompt=mode.system_prompt())
 
 

@@ -53,7 +53,7 @@ class Mode:
     budget: Budget | None = None
     """What a turn may spend; what is not given in it is as in the settings."""
     nested: Budget | None = None
-    """What one call of `research_question` may spend; None: there is no such tool."""
+    """What one call of `research_question` may spend, within `budget`; None: there is no such tool."""
 
     def system_prompt(self) -> str:
         """The text of the prompt. Raises SettingsError where there is no such file."""
@@ -69,6 +69,18 @@ class Mode:
         if not text:
             raise SettingsError(f"mode {self.name!r}: prompt {str(self.prompt)!r} is empty")
         return text
+
+    def nested_budget(self, budget: Budget) -> Budget | None:
+        """What a nested turn may spend where the outer one has this budget: no limit is larger; None for no such turns.
+
+        What `nested` doesn't set is as in the outer budget: the model's window above all.
+        """
+        if self.nested is None:
+            return None
+        outer = budget.model_dump(exclude={"max_family_calls"})
+        own = self.nested.model_dump(include=self.nested.model_fields_set)
+        numbers = {name: min(value, outer[name]) for name, value in own.items() if isinstance(value, int | float)}
+        return Budget(**{**outer, **own, **numbers})
 
     def check_tools(self, given: Collection[str]) -> None:
         """Raise SettingsError for a tool that the graph isn't given."""

@@ -96,6 +96,15 @@ def test_a_mode_may_name_the_research_tool_that_it_brings():
     assert tuple(loop.tools) == ("ping", "research_question")
 
 
+def test_no_limit_of_a_nested_turn_is_larger_than_the_outer_ones():
+    outer = Budget(max_prompt_tokens=8_000, max_tool_calls=5, citation_policy="off", max_family_calls={"research": 6})
+    nested = MODES["research"].nested_budget(outer)
+    assert nested is not None
+    assert (nested.max_prompt_tokens, nested.max_tool_calls, nested.max_rounds) == (8_000, 5, 4)
+    assert (nested.citation_policy, nested.history_summary, nested.max_family_calls) == ("off", "off", {})
+    assert MODES["rag"].nested_budget(outer) is None
+
+
 def test_nested_turns_fit_into_the_turn_that_has_them_run():
     research = RESEARCH_BUDGET
     assert research.max_family_calls["research"] * (NESTED_BUDGET.max_tool_calls + 1) <= research.max_tool_calls
