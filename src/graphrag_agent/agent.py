@@ -14,7 +14,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
-from graphrag_agent.assembly import RagGraph, budget_from, build_loop, compile_loop
+from graphrag_agent.assembly import RagGraph, budget_from, build_loop, build_registry, compile_loop
 from graphrag_agent.context import AgentContext, Budget
 from graphrag_agent.conversation.answer import Answer, Collected
 from graphrag_agent.conversation.cited_places import LocatedCitation, Readable, locate_citations
@@ -25,6 +25,7 @@ from graphrag_agent.errors import GraphragError, SettingsError, ThreadError
 from graphrag_agent.events import ErrorRaised, Event, id_after
 from graphrag_agent.graph.modes import Mode, resolve_mode
 from graphrag_agent.identity import Principal, acting_as, acting_principal, owner_of
+from graphrag_agent.models.factory import load_chat_model
 from graphrag_agent.persistence.kept_snapshots import build_serializer
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.settings import Settings, load_settings
@@ -61,13 +62,10 @@ class RagAgent:
         settings = settings or load_settings()
         checkpointer = checkpointer or InMemorySaver(serde=build_serializer())  # long threads are read cheaply
         mode = resolve_mode(settings.mode if mode is None else mode)
-        loop = build_loop(
-            model=model or mode.model or settings.model,
-            knowledge=knowledge,
-            tools=tools,
-            mode=mode,
-            budget=budget or budget_from(settings, mode),
-        )
+        model = model or mode.model or settings.model
+        chat_model = load_chat_model(model) if isinstance(model, str) else model
+        registry = build_registry(knowledge, tools, model=chat_model)
+        loop = build_loop(chat_model, registry, mode=mode, budget=budget or budget_from(settings, mode))
         self.graph: RagGraph = compile_loop(loop, checkpointer=checkpointer)
         rules = TurnRules(durability, settings.when_busy, tuple(loop.tools), settings.prune, mode.nested is not None)
         self._turns = Turns(self.graph, checkpointer, rules)

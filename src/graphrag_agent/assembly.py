@@ -61,31 +61,24 @@ def build_rag_graph(
     or a Mode of your own. Leave `checkpointer` out on a LangGraph server, which brings its own. Raises SettingsError
     for a bad mode or tool, ModelUnavailableError for a model that can't be built.
     """
-    loop = build_loop(model=model, knowledge=knowledge, tools=tools, mode=mode, budget=budget)
-    return compile_loop(loop, checkpointer=checkpointer, store=store)
-
-
-def build_loop(
-    *,
-    model: BaseChatModel | str | None,
-    knowledge: Searchable | None,
-    tools: Iterable[ToolLike],
-    mode: str | Mode,
-    budget: Budget | None,
-) -> Loop:
-    """The parts of `build_rag_graph`'s graph: the mode's, and before them those that are given."""
     mode = resolve_mode(mode)
     model = model or mode.model
     if model is None:
         raise SettingsError(f'model is missing and mode {mode.name!r} has none; give one, for example model="offline"')
     chat_model = load_chat_model(model) if isinstance(model, str) else model
     registry = build_registry(knowledge, tools, model=chat_model)
+    loop = build_loop(chat_model, registry, mode=mode, budget=budget)
+    return compile_loop(loop, checkpointer=checkpointer, store=store)
+
+
+def build_loop(model: BaseChatModel, registry: ToolRegistry, *, mode: Mode, budget: Budget | None = None) -> Loop:
+    """The parts of a graph: the model, those of the tools that the mode leaves, and what the mode adds."""
     mode.check_tools(registry)
     registry = registry.only(mode.tools)
     budget = budget or mode.budget or Budget()
     if nested := mode.nested_budget(budget):
-        registry = _with_research_question(registry, chat_model, nested)
-    return Loop(chat_model=chat_model, tools=registry, budget=budget, system_prompt=mode.system_prompt())
+        registry = _with_research_question(registry, model, nested)
+    return Loop(chat_model=model, tools=registry, budget=budget, system_prompt=mode.system_prompt())
 
 
 def compile_loop(loop: Loop, *, checkpointer: Checkpointer = None, store: BaseStore | None = None) -> RagGraph:

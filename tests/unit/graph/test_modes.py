@@ -1,16 +1,19 @@
 """What a mode is made of, what goes before it, and how a bad one is refused."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from graphrag_agent import Budget, Mode, RagAgent, build_rag_graph
-from graphrag_agent.assembly import budget_from, build_loop
+from graphrag_agent import Budget, Mode, RagAgent, ToolRegistry, build_rag_graph
+from graphrag_agent.assembly import budget_from, build_loop, build_registry
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.graph.modes import MODES, NESTED_BUDGET, RESEARCH_BUDGET
 from graphrag_agent.settings import load_settings
 from graphrag_agent.testing import ScriptedChatModel
 from tests.canned import CannedKnowledge
+
+ASK: Any = {"messages": [{"role": "user", "content": "hi"}]}
 
 
 def ping() -> str:
@@ -41,12 +44,15 @@ async def test_a_mode_of_your_own_brings_model_prompt_tools_and_budget(tmp_path:
 
 
 def test_what_a_caller_gives_goes_before_the_mode():
-    own, given = ScriptedChatModel(), ScriptedChatModel()
+    own, given = ScriptedChatModel("Hello."), ScriptedChatModel("Hello.")
     mode = Mode(name="own", model=own, budget=Budget(max_rounds=2))
-    loop = build_loop(model=given, knowledge=None, tools=[ping], mode=mode, budget=Budget(max_rounds=3))
-    assert (loop.chat_model, loop.budget.max_rounds) == (given, 3)
-    loop = build_loop(model=None, knowledge=None, tools=[ping], mode=mode, budget=None)
-    assert (loop.chat_model, loop.budget.max_rounds) == (own, 2)
+    build_rag_graph(model=given, tools=[ping], mode=mode).invoke(ASK)
+    assert (len(given.requests), len(own.requests)) == (1, 0)
+    build_rag_graph(tools=[ping], mode=mode).invoke(ASK)
+    assert (len(given.requests), len(own.requests)) == (1, 1)
+    tools = ToolRegistry([ping])
+    assert build_loop(own, tools, mode=mode).budget.max_rounds == 2
+    assert build_loop(own, tools, mode=mode, budget=Budget(max_rounds=3)).budget.max_rounds == 3
 
 
 def test_settings_that_were_made_go_before_the_mode_and_defaults_behind_it(monkeypatch: pytest.MonkeyPatch):
@@ -92,7 +98,7 @@ def test_a_graph_without_a_model_is_refused():
 
 def test_a_mode_may_name_the_research_tool_that_it_brings():
     mode = Mode(name="own", tools=("ping", "research_question"), nested=NESTED_BUDGET)
-    loop = build_loop(model="offline", knowledge=CannedKnowledge(), tools=[ping], mode=mode, budget=None)
+    loop = build_loop(ScriptedChatModel(), build_registry(CannedKnowledge(), [ping]), mode=mode)
     assert tuple(loop.tools) == ("ping", "research_question")
 
 
