@@ -7,15 +7,15 @@ import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.tools import BaseTool
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer
 
 from graphrag_agent.context import AgentContext, Budget
+from graphrag_agent.documents import Chunk, Document
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.graph.builder import draw
 from graphrag_agent.graph.loop import Loop
@@ -25,7 +25,8 @@ from graphrag_agent.graph.state import TurnInput, TurnOutput, TurnState
 from graphrag_agent.models.extractive import ExtractiveChatModel
 from graphrag_agent.models.factory import OFFLINE, load_chat_model
 from graphrag_agent.models.query_writing import ChatQueryWriter
-from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
+from graphrag_agent.models.summary_writing import ChatSummaryWriter
+from graphrag_agent.retrieval.knowledge_base import KnowledgeBase, KnowledgeBaseStats
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.options import SearchChoices
 from graphrag_agent.retrieval.search.rerank import resolve_reranker
@@ -34,14 +35,15 @@ from graphrag_agent.retrieval.search.strategies import QueryWriter
 from graphrag_agent.retrieval.stores.opening import checked_folder, has_folder
 from graphrag_agent.retrieval.stores.server_address import QdrantServer, is_server
 from graphrag_agent.settings import Settings
-from graphrag_agent.tools.knowledge_search import Searchable, build_knowledge_search
-from graphrag_agent.tools.registry import ToolRegistry
+from graphrag_agent.tools.built_in import BUILT_IN, DEFAULT_TOOLS, ToolParts, build_built_in
+from graphrag_agent.tools.knowledge_search import Searchable
+from graphrag_agent.tools.registry import ToolLike, ToolRegistry
 from graphrag_agent.tools.research_question import build_research_question
-from graphrag_agent.tools.spec import ToolSpec
+from graphrag_agent.tools.summarize_documents import SummaryWriter
+from graphrag_agent.tools.user_tools import installed_tool_names, load_installed_tools, load_tool_folder
 from graphrag_agent.turn_limits import TurnLimits
 
 RagGraph = CompiledStateGraph[TurnState, AgentContext, TurnInput, TurnOutput]
-ToolLike = ToolSpec | BaseTool | Callable[..., Any]
 
 
 def build_rag_graph(
@@ -95,15 +97,41 @@ def _with_research_question(registry: ToolRegistry, model: BaseChatModel, budget
 
 
 def build_registry(
-    knowledge: Searchable | None, tools: Iterable[ToolLike] = (), *, model: BaseChatModel | str = OFFLINE
+    knowledge: Searchable | None,
+    tools: Iterable[ToolLike] = (),
+    *,
+    model: BaseChatModel | str = OFFLINE,
+    built_in: Iterable[str] = DEFAULT_TOOLS,
 ) -> ToolRegistry:
-    """The tools of a graph: the search of the knowledge base, where there is one, and the given ones.
+    """The tools of a graph: the built-in ones of these names that the knowledge base does for, and the given ones.
 
-    The model writes queries for requests that ask for the strategy multi_query or hyde.
+    The model writes summaries, and queries for requests that ask for the strategy multi_query or hyde.
     """
-    writer = build_query_writer(model)
-    searching = [] if knowledge is None else [build_knowledge_search(knowledge, query_writer=writer)]
-    return ToolRegistry([*searching, *tools])
+    parts = ToolParts(
+        knowledge=knowledge, query_writer=build_query_writer(model), summary_writer=build_summary_writer(model)
+    )
+    return ToolRegistry([*build_built_in(built_in, parts), *tools])
+
+
+def registry_from(
+    settings: Settings,
+    knowledge: Searchable | None,
+    tools: Iterable[ToolLike] = (),
+    *,
+    model: BaseChatModel | str = OFFLINE,
+) -> ToolRegistry:
+    """The same with the built-in tools that the settings name, those of installed packages, and those of a folder.
+
+    Raises SettingsError for a name that stands for no tool, or for two, and for a tool that can't be loaded.
+    """
+    named = [name.strip() for name in settings.tools.split(",") if name.strip()]
+    installed = load_installed_tools(named)
+    built_in = [name for name in named if name in BUILT_IN]
+    if unknown := set(named).difference(built_in, (spec.name for spec in installed)):
+        known = ", ".join([*BUILT_IN, *installed_tool_names()])
+        raise SettingsError(f"GRAPHRAG_TOOLS: there is no tool {min(unknown)!r}; there are: {known}")
+    own = load_tool_folder(settings.tool_folder) if settings.tool_folder else []
+    return build_registry(knowledge, [*installed, *own, *tools], model=model, built_in=built_in)
 
 
 def build_query_writer(model: BaseChatModel | str) -> QueryWriter | None:
@@ -111,6 +139,13 @@ def build_query_writer(model: BaseChatModel | str) -> QueryWriter | None:
     if model == OFFLINE or isinstance(model, ExtractiveChatModel):
         return None
     return ChatQueryWriter(model if isinstance(model, BaseChatModel) else partial(load_chat_model, model))
+
+
+def build_summary_writer(model: BaseChatModel | str) -> SummaryWriter | None:
+    """The model as a writer of summaries, loaded when first needed; None for the offline model, which only quotes."""
+    if model == OFFLINE or isinstance(model, ExtractiveChatModel):
+        return None
+    return ChatSummaryWriter(model if isinstance(model, BaseChatModel) else partial(load_chat_model, model))
 
 
 def budget_from(settings: Settings, mode: str | Mode = "rag") -> Budget:
@@ -176,6 +211,22 @@ class LazyKnowledge:
     ) -> str:
         """The document's text from `start` to `end`."""
         return await (await self._knowledge()).aread(document_id, start=start, end=end, scope=scope)
+
+    async def adocuments(self, scope: Scope | None = None) -> list[Document]:
+        """By source, without their text."""
+        return await (await self._knowledge()).adocuments(scope)
+
+    async def adocument(self, document_id: str, scope: Scope | None = None) -> Document:
+        """The document with its text."""
+        return await (await self._knowledge()).adocument(document_id, scope)
+
+    async def achunks(self, document_id: str, scope: Scope | None = None) -> list[Chunk]:
+        """What the document was cut into, in order."""
+        return await (await self._knowledge()).achunks(document_id, scope)
+
+    async def astats(self, scope: Scope | None = None) -> KnowledgeBaseStats:
+        """Counts of the scope."""
+        return await (await self._knowledge()).astats(scope)
 
     async def _knowledge(self) -> KnowledgeBase:
         return await asyncio.to_thread(self._open_once) if self._opened is None else self._opened

@@ -62,6 +62,15 @@ class _Parts(BaseSettings):
         description="direct; multi_query: a query's parts and other wordings too; hyde: a passage that would answer it",
     )
     diversity: bool = Field(default=False, description="true: hits that are like better ones give way to others")
+    tools: str = Field(
+        default="knowledge_search,find_documents,read_document,summarize_documents",
+        pattern=r"^[\w, -]*$",
+        description="Tools by name with commas between: built-in ones, and those of installed packages",
+    )
+    tool_folder: str = Field(
+        default="",
+        description="Folder of Python files with tools of your own, which run as the agent does",
+    )
     checkpointer: Literal["memory", "sqlite", "postgres"] = Field(
         default="sqlite", description="Where threads are kept: memory, sqlite or postgres"
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack, cast
 
 from langchain_core.embeddings import Embeddings
 
-from graphrag_agent.documents import Document
+from graphrag_agent.documents import Chunk, Document
 from graphrag_agent.errors import DocumentNotFoundError, SettingsError
 from graphrag_agent.identity import acting_principal
 from graphrag_agent.retrieval.embedders import Embedder, resolve_embedder
@@ -274,10 +274,19 @@ class KnowledgeBase:
         self, document_id: str, *, start: int = 0, end: int | None = None, scope: Scope | None = None
     ) -> str:
         """The document's text from `start` to `end`. Raises DocumentNotFoundError when it isn't in the scope."""
+        text = (await self.adocument(document_id, scope)).text
+        return text[max(start, 0) : None if end is None else max(end, 0)]
+
+    async def adocument(self, document_id: str, scope: Scope | None = None) -> Document:
+        """The document with its text. Raises DocumentNotFoundError when it isn't in the scope."""
         document = await self._store.document(document_id, scope or _own_scope())
         if document is None:
             raise DocumentNotFoundError(f"no document {document_id!r} in this scope; list them with documents()")
-        return document.text[max(start, 0) : None if end is None else max(end, 0)]
+        return document
+
+    async def achunks(self, document_id: str, scope: Scope | None = None) -> list[Chunk]:
+        """What the document was cut into, in order; empty when it isn't in the scope."""
+        return await self._store.chunks(document_id, scope or _own_scope())
 
     async def adelete(self, document_id: str, scope: Scope | None = None) -> bool:
         """Whether there was such a document in the scope to delete."""
@@ -308,6 +317,8 @@ class KnowledgeBase:
     search = sync_twin(asearch)
     documents = sync_twin(adocuments)
     read = sync_twin(aread)
+    document = sync_twin(adocument)
+    chunks = sync_twin(achunks)
     delete = sync_twin(adelete)
     stats = sync_twin(astats)
     close = sync_twin(aclose)

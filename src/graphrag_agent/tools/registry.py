@@ -10,16 +10,19 @@ from langchain_core.tools import BaseTool
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.tools.spec import ToolSpec, as_tool_spec
 
+ToolLike = ToolSpec | BaseTool | Callable[..., Any]
+
 
 class ToolRegistry(Mapping[str, ToolSpec]):
     """Tools by name, in the order given; a name can stand for one tool only."""
 
-    def __init__(self, tools: Iterable[ToolSpec | BaseTool | Callable[..., Any]] = ()) -> None:
+    def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
         self._specs: dict[str, ToolSpec] = {}
         for given in tools:
             spec = as_tool_spec(given)
             if spec.name in self._specs:
-                raise SettingsError(f"two tools are named {spec.name!r}; rename one of them")
+                origins = " and ".join(tool.origin or "a ToolSpec" for tool in (self._specs[spec.name], spec))
+                raise SettingsError(f"two tools are named {spec.name!r}: {origins}; rename one of them")
             self._specs[spec.name] = spec
 
     def __getitem__(self, name: str) -> ToolSpec:

@@ -51,6 +51,8 @@ class ToolSpec:
     """Makes the tool that runs for a scope; `tool` is then only its face. What it makes is kept for that scope."""
     read: ReadText | None = None
     """Reads the documents that the tool's evidence comes from, so that a later turn can be given it again."""
+    origin: str = ""
+    """Where the tool comes from, for whoever must tell it from another of its name."""
 
     def __post_init__(self) -> None:
         if not TOOL_NAME.fullmatch(self.name):
@@ -112,10 +114,12 @@ def as_tool_spec(given: ToolSpec | BaseTool | Callable[..., Any]) -> ToolSpec:
     if not isinstance(given, BaseTool):
         if not callable(given):
             raise SettingsError(f"tool {given!r} is neither a function, nor a LangChain tool, nor a ToolSpec")
-        given = tool(given)
+        given, origin = tool(given), f"the function {given.__module__}.{getattr(given, '__qualname__', given)}"
+    else:
+        origin = f"the {type(given).__name__} that was passed in"
     metadata: Mapping[str, Any] = given.metadata or {}
     fields = ("runtime", "family", "side_effect_free", "timeout_seconds")
-    return ToolSpec(given, **{name: metadata[name] for name in fields if name in metadata})
+    return ToolSpec(given, **{name: metadata[name] for name in fields if name in metadata}, origin=origin)
 
 
 def client_tool(schema: Mapping[str, Any]) -> ToolSpec:

@@ -126,8 +126,8 @@ class EdgeStore:
 
     async def documents(self, scope: Scope) -> list[Document]:
         fields = edge.PayloadSelector.Exclude([f"{payload.BODY}.text"])
-        found = [payload.parse_document(item) for item in await _read(self._documents, scope, fields)]
-        return sorted(found, key=lambda item: (item.source, item.id))
+        found = await _read(self._documents, scope, fields)
+        return await asyncio.to_thread(payload.parse_documents, found)
 
     async def content_hash(self, document_id: str) -> str | None:
         fields = edge.PayloadSelector.Include([f"{payload.BODY}.content_hash"])

@@ -94,8 +94,7 @@ class MemoryStore:
         return document if document and scope.allows(document) else None
 
     async def documents(self, scope: Scope) -> list[Document]:
-        visible = [replace(item, text="") for item in list(self._documents.values()) if scope.allows(item)]
-        return sorted(visible, key=lambda item: (item.source, item.id))
+        return await self._locked(self._list_documents, scope)
 
     async def content_hash(self, document_id: str) -> str | None:
         document = self._documents.get(document_id)
@@ -202,6 +201,10 @@ class MemoryStore:
         visible = [chunk.id for chunk in self._chunks.values() if scope.allows(chunk)]
         documents = sum(scope.allows(document) for document in list(self._documents.values()))
         return StoreCounts(documents, len(visible), sum(name in self._pending for name in visible))
+
+    def _list_documents(self, scope: Scope) -> list[Document]:
+        visible = [replace(item, text="") for item in self._documents.values() if scope.allows(item)]
+        return sorted(visible, key=lambda item: (item.source, item.id))
 
     def _list_chunks(self, document_id: str, scope: Scope) -> list[Chunk]:
         found = [self._chunks[chunk_id] for chunk_id in self._of_document.get(document_id, ())]

@@ -126,8 +126,8 @@ class ServerStore:
 
     async def documents(self, scope: Scope) -> list[Document]:
         fields = models.PayloadSelectorExclude(exclude=[f"{payload.BODY}.text"])
-        found = map(payload.parse_document, await _read(self._documents, scope, fields))
-        return sorted(found, key=lambda item: (item.source, item.id))
+        found = await _read(self._documents, scope, fields)
+        return await asyncio.to_thread(payload.parse_documents, found)
 
     async def content_hash(self, document_id: str) -> str | None:
         found = await self._documents.retrieve([point_id(document_id)], fields=[f"{payload.BODY}.content_hash"])
