@@ -35,7 +35,7 @@ from graphrag_agent.retrieval.search.strategies import QueryWriter
 from graphrag_agent.retrieval.stores.opening import checked_folder, has_folder
 from graphrag_agent.retrieval.stores.server_address import QdrantServer, is_server
 from graphrag_agent.settings import Settings
-from graphrag_agent.tools.built_in import BUILT_IN, DEFAULT_TOOLS, ToolParts, build_built_in
+from graphrag_agent.tools.built_in import BUILT_IN, DEFAULT_TOOLS, ToolParts, build_tools
 from graphrag_agent.tools.knowledge_search import Searchable
 from graphrag_agent.tools.registry import ToolLike, ToolRegistry
 from graphrag_agent.tools.research_question import build_research_question
@@ -110,7 +110,7 @@ def build_registry(
     parts = ToolParts(
         knowledge=knowledge, query_writer=build_query_writer(model), summary_writer=build_summary_writer(model)
     )
-    return ToolRegistry([*build_built_in(built_in, parts), *tools])
+    return ToolRegistry([*build_tools(built_in, parts), *tools])
 
 
 def registry_from(

@@ -39,7 +39,8 @@ def select_key_sentences(texts: Sequence[str], count: int, *, focus: str = "") -
     """At most `count` sentences of the texts, in their order.
 
     Without a focus those whose words are the most frequent ones, each word counting less once it was said (SumBasic,
-    with the root of the length, so that short sentences don't win by being short); with a focus those that share its rarer words, none where the texts don't have them.
+    over the root of the length, so that no sentence wins by being short); with a focus those that share its rarer
+    words, none where the texts don't have them.
     """
     candidates = [item for number, text in enumerate(texts) for item in _candidates(number, text)]
     spread = Counter(word for item in candidates for word in item.words)

@@ -16,11 +16,11 @@ from graphrag_agent.retrieval.stores.term_weights import lucene_idf, term_weight
 from graphrag_agent.retrieval.tokenizer import count_terms
 from graphrag_agent.tools._library import Library, is_called
 
-KEPT_SECONDS = 60.0
+KEPT_SECONDS = 300.0
 """How long a list of names is used without a look at the store. What is found is read from the store all the same."""
 
-KEPT_SCOPES = 4
-"""Lists of names that are kept; about a kilobyte a document each."""
+KEPT_SCOPES, KEPT_DOCUMENTS = 64, 40_000
+"""Lists of names that are kept, and documents in all of them together, about a kilobyte each."""
 
 _NEXT_BEST = 0.4
 """Share of the best score that a further name must reach: one common word of several is no match."""
@@ -69,7 +69,7 @@ class _Kept:
 
 
 class KnownNames:
-    """Names by scope, read again when the number of documents changes or a minute has passed."""
+    """Names by scope, read again when the number of documents changes or some minutes have passed."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -81,10 +81,11 @@ class KnownNames:
         if kept is None or kept.count != count or kept.until < time.monotonic():
             documents = await self._library.adocuments(scope)
             names = await asyncio.to_thread(DocumentNames, documents)
-            kept = self._kept[scope] = _Kept(names, count, time.monotonic() + KEPT_SECONDS)
-            self._kept.move_to_end(scope)
-            while len(self._kept) > KEPT_SCOPES:
-                self._kept.popitem(last=False)
+            kept = _Kept(names, count, time.monotonic() + KEPT_SECONDS)
+        self._kept[scope] = kept
+        self._kept.move_to_end(scope)
+        while len(self._kept) > KEPT_SCOPES or sum(item.count for item in self._kept.values()) > KEPT_DOCUMENTS:
+            self._kept.popitem(last=False)
         return await asyncio.to_thread(kept.names.rank, query)
 
 

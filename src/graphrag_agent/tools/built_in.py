@@ -91,7 +91,7 @@ BUILT_IN = {
 DEFAULT_TOOLS = tuple(tool.name for tool in BUILT_IN.values() if tool.is_default)
 
 
-def build_built_in(names: Iterable[str], parts: ToolParts) -> list[ToolSpec]:
+def build_tools(names: Iterable[str], parts: ToolParts) -> list[ToolSpec]:
     """The built-in tools of these names, as far as the parts do for them. Raises SettingsError for an unknown name."""
     wanted = list(dict.fromkeys(names))
     if unknown := [name for name in wanted if name not in BUILT_IN]:

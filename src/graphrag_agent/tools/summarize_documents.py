@@ -169,7 +169,7 @@ class _Work:
             self.notes.append(f"No summary of {plan.name} could be written.")
             return await self._quoted(plan)
         if failed:
-            self.notes.append(f"{failed} parts of {plan.name} could not be summed up and are left out.")
+            self.notes.append(f"{failed} of {len(written)} parts of {plan.name} could not be summed up.")
         merged = await self._merged(self.writer, told, max(1, MAX_PIECES // self.document_count))
         return [_written(plan, item, self.focus, is_whole=len(merged) == 1) for item in merged]
 
@@ -271,6 +271,6 @@ def _written(plan: _Plan, summary: _Summary, focus: str, *, is_whole: bool) -> E
 def _tell_progress(done: int, total: int) -> None:
     try:
         write = get_stream_writer()
-    except RuntimeError:  # called outside a graph
+    except (RuntimeError, KeyError):  # called outside a graph, or by another runnable
         return
     write({"event": "tool_progress", "name": "summarize_documents", "done": done, "total": total})
