@@ -122,15 +122,17 @@ def registry_from(
 ) -> ToolRegistry:
     """The same with the built-in tools that the settings name, those of installed packages, and those of a folder.
 
-    Raises SettingsError for a name that stands for no tool, or for two, and for a tool that can't be loaded.
+    Packages and the folder are looked at on the disk, so with those not on an event loop. Raises SettingsError for a
+    name that stands for no tool, or for two, and for a tool that can't be loaded.
     """
     named = [name.strip() for name in settings.tools.split(",") if name.strip()]
-    installed = load_installed_tools(named)
-    built_in = [name for name in named if name in BUILT_IN]
-    if unknown := set(named).difference(built_in, (spec.name for spec in installed)):
+    others = [name for name in named if name not in BUILT_IN]  # a package can't take the name of a built-in one
+    installed = load_installed_tools(others) if others else []
+    if unknown := set(others).difference(spec.name for spec in installed):
         known = ", ".join([*BUILT_IN, *installed_tool_names()])
         raise SettingsError(f"GRAPHRAG_TOOLS: there is no tool {min(unknown)!r}; there are: {known}")
     own = load_tool_folder(settings.tool_folder) if settings.tool_folder else []
+    built_in = [name for name in named if name in BUILT_IN]
     return build_registry(knowledge, [*installed, *own, *tools], model=model, built_in=built_in)
 
 

@@ -11,7 +11,7 @@ from graphrag_agent.models.sentences import Sentence, split_sentences
 from graphrag_agent.models.words import find_question_words, find_words
 
 MIN_WORDS, MAX_WORDS = 4, 60
-"""Content words of a sentence that is worth quoting; longer ones are tables and lists without stops."""
+"""Content words of a sentence that is worth quoting where nothing is asked; longer ones are lists without stops."""
 
 LEAD_BONUS = 0.25
 """For the first sentence of a part: a text says early what it is about. Halved for each one further down."""
@@ -42,7 +42,8 @@ def select_key_sentences(texts: Sequence[str], count: int, *, focus: str = "") -
     over the root of the length, so that no sentence wins by being short); with a focus those that share its rarer
     words, none where the texts don't have them.
     """
-    candidates = [item for number, text in enumerate(texts) for item in _candidates(number, text)]
+    least = 1 if focus else MIN_WORDS
+    candidates = [item for number, text in enumerate(texts) for item in _candidates(number, text, least)]
     spread = Counter(word for item in candidates for word in item.words)
     if focus:
         scores = _focus_scores(candidates, spread, focus)
@@ -52,14 +53,14 @@ def select_key_sentences(texts: Sequence[str], count: int, *, focus: str = "") -
     return [candidates[at].found for at in sorted(chosen)]
 
 
-def _candidates(number: int, text: str) -> list[_Candidate]:
+def _candidates(number: int, text: str, least: int) -> list[_Candidate]:
     sentences = [item for item in split_sentences(text) if item.kind != "heading"]
     found = [
         _Candidate(KeySentence(number, sentence), find_words(sentence.text), place)
         for place, sentence in enumerate(sentences)
         if not (sentence.is_question or sentence.is_lead_in)
     ]
-    return [item for item in found if MIN_WORDS <= len(item.words) <= MAX_WORDS] or found
+    return [item for item in found if least <= len(item.words) <= MAX_WORDS] or found
 
 
 def _focus_scores(candidates: Sequence[_Candidate], spread: Counter[str], focus: str) -> dict[int, float]:

@@ -19,7 +19,8 @@ WRAPPED_LINE_CHARACTERS = 50
 _LINE = re.compile(r"[^\n]*\n?")
 _MARKER = re.compile(r"\s*(?:(?:#{1,6}|[-*+•>–]|\d{1,3}[.)])[ \t]+)*")
 _TABLE_RULE = re.compile(r"[\s|:+=-]*")
-_ROW = re.compile(r"[^:;：；]{1,60}[:：]\s*[^;；]+(?:[;；]\s*[^:;：；]{1,60}[:：]\s*[^;；]*)+")
+_ROW = re.compile(r"[^:;：；]{1,60}+[:：][^;；]++(?:[;；]\s*+[^:;：；]{1,60}+[:：][^;；]*+)++")
+"""Nothing in it is tried twice: a long row that is none after all would take for ever."""
 _END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s|$)|[。！？｡]+[”’」』）\"]*")
 _BOLD_LINE = re.compile(r"(\*\*|__)[^*_]*[^*_.!?。:：]\1")
 _OPEN_ENDS = ("，", "、", ",", "；", ";", "(", "（")

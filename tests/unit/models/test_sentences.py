@@ -61,3 +61,9 @@ def test_sentences_are_ordered_pieces_of_the_text(text):
     covered = "".join(s.text for s in found)
     letters = [c for c in text if c.isalpha()]
     assert [c for c in covered if c.isalpha()] == letters
+
+
+def test_a_long_row_that_is_none_after_all_takes_no_longer_than_another():
+    cells = "".join(f"key {number}: some value; " for number in range(60))
+    assert [sentence.kind for sentence in split_sentences(cells + "without a colon")] == ["prose"]
+    assert [sentence.kind for sentence in split_sentences(cells + "last: one")] == ["row"]

@@ -179,6 +179,15 @@ def test_a_packages_tool_is_taken_when_it_is_named_and_not_imported_before(packa
     assert registry["weather"].origin == ("the entry point 'tools_of_a_package:weather' of the package 'weather-tools'")
 
 
+def test_a_package_can_not_take_the_place_of_a_built_in_tool(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(
+        package / "weather_tools-1.0.dist-info",
+        "entry_points.txt",
+        "[graphrag_agent.tools]\nread_document = os:abort\n",
+    )
+    assert registry_from(load_settings(tools="read_document"), Shelf())["read_document"].origin == "the built-in tool"
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [
