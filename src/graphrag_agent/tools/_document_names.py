@@ -9,6 +9,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from graphrag_agent.documents import Document
 from graphrag_agent.retrieval.scope import Scope
@@ -32,6 +33,15 @@ _WORD_IN_NAME = re.compile(r"(?<=[a-zа-яё])(?=[A-ZА-ЯЁ])|(?<=[^\W\d_])(?=\
 """Where a new word begins in "LeavePolicy2024"."""
 
 
+class RankedNames(NamedTuple):
+    """Document ids, best first."""
+
+    exact: list[str]
+    """Those that are called just so."""
+    alike: list[str]
+    """All that are called like it, the exact ones too."""
+
+
 class DocumentNames:
     """The names of one scope's documents as a BM25 index; its statistics are the scope's own."""
 
@@ -44,8 +54,8 @@ class DocumentNames:
             for term, count in terms.items():
                 self._postings[term].append((at, term_weight(count, length)))
 
-    def rank(self, query: str) -> list[str]:
-        """Ids of the documents that share a word with the query, best first; those of this very name before all."""
+    def rank(self, query: str) -> RankedNames:
+        """Ids of the documents that share a word with the query, best first."""
         scores: defaultdict[int, float] = defaultdict(float)
         for term in count_terms(query):
             found = self._postings.get(term, ())
@@ -54,11 +64,11 @@ class DocumentNames:
                 scores[at] += idf * weight
         best_first = sorted(scores, key=lambda at: (-scores[at], at))
         if not best_first:
-            return []
+            return RankedNames([], [])
         enough = scores[best_first[0]] * _NEXT_BEST
         close = [at for at in best_first if scores[at] >= enough]
         exact = [at for at in close[:_LOOKED_AT] if is_called(self._documents[at], query)]
-        return [self._documents[at].id for at in dict.fromkeys([*exact, *close])]
+        return RankedNames(*([self._documents[at].id for at in places] for places in (exact, close)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +85,7 @@ class KnownNames:
         self._library = library
         self._kept: OrderedDict[Scope, _Kept] = OrderedDict()
 
-    async def rank(self, query: str, scope: Scope, *, count: int) -> list[str]:
+    async def rank(self, query: str, scope: Scope, *, count: int) -> RankedNames:
         """Ids of the scope's documents that are called like the query, best first; `count`: how many it has now."""
         kept = self._kept.get(scope)
         if kept is None or kept.count != count or kept.until < time.monotonic():

@@ -15,7 +15,7 @@ from graphrag_agent.citations import Evidence
 from graphrag_agent.documents import Chunk, Document
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBaseStats
 from graphrag_agent.retrieval.scope import Scope
-from graphrag_agent.tools._document_names import KnownNames
+from graphrag_agent.tools._document_names import KnownNames, RankedNames
 from graphrag_agent.tools._library import Library, listed, page_ranges, plain
 from graphrag_agent.tools.evidence_message import render_evidence
 from graphrag_agent.tools.knowledge_search import Searchable
@@ -100,15 +100,15 @@ def build_find_documents(knowledge: Findable) -> ToolSpec:
 
 
 async def _ranked(knowledge: Findable, names: KnownNames | None, query: str, scope: Scope, count: int) -> list[str]:
-    """Document ids, best first: each ranking gives a document the reciprocal of its place."""
+    """Document ids: those that are called so, then the others by the sum of the reciprocals of their places."""
     result = await knowledge.asearch(query, scope=scope, top_k=PASSAGES, rerank=False)
     by_passage = list(dict.fromkeys(hit.chunk.document_id for hit in result.hits))
-    by_name = await names.rank(query, scope, count=count) if names else []
+    by_name = await names.rank(query, scope, count=count) if names else RankedNames([], [])
     scores: defaultdict[str, float] = defaultdict(float)
-    for ranking in (by_name, by_passage):
+    for ranking in (by_name.alike, by_passage):
         for rank, document_id in enumerate(ranking, start=1):
             scores[document_id] += 1 / (RRF_K + rank)
-    return sorted(scores, key=lambda name: -scores[name])
+    return list(dict.fromkeys([*by_name.exact, *sorted(scores, key=lambda name: -scores[name])]))
 
 
 async def _stored(knowledge: Findable, ids: Sequence[str], scope: Scope) -> list[Document]:
@@ -122,16 +122,16 @@ async def _stored(knowledge: Findable, ids: Sequence[str], scope: Scope) -> list
 def _card(document: Document, chunks: Sequence[Chunk]) -> Evidence:
     pages = sorted({chunk.page for chunk in chunks if chunk.page is not None})
     below_title = (chunk.heading.removeprefix(document.title).removeprefix(" > ") for chunk in chunks)
-    headings = dict.fromkeys(plain(heading, 120) for heading in below_title if heading)
+    headings = dict.fromkeys(plain(heading, 60) for heading in below_title if heading)
     size = f"{document.chunk_count} passages" if document.chunk_count != 1 else "1 passage"
     lines = [
         f"document_id: {document.id}",
-        f"source: {plain(document.source, 500)}",
+        f"source: {plain(document.source)}",
         f"type: {plain(document.source_type)}, {size}" + (f", pages {page_ranges(pages)}" if pages else ""),
     ]
     description = document.metadata.get("description")
     if isinstance(description, str) and description.strip():
-        lines.append(f"description: {plain(description)}")
+        lines.append(f"description: {plain(description, 200)}")
     if headings:
         lines.append(f"headings: {listed(headings, _SHOWN_HEADINGS)}")
     title = plain(document.title)

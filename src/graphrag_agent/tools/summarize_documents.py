@@ -40,6 +40,8 @@ MAX_PIECE_TOKENS = 600
 """What a piece is cut to where the model did not keep to it."""
 MAX_SENTENCES = 12
 """Quoted in the result, of all documents together, where no model writes."""
+MAX_QUOTE_TOKENS = 120
+"""Of one of them; a row of a table may be longer."""
 MODEL_CALLS_AT_ONCE = 4
 SUMMARY_SECONDS = 120.0
 """Two rounds of model calls for the largest request."""
@@ -248,7 +250,8 @@ def _quote(opened: OpenedDocument, segments: Sequence[Segment], count: int, focu
     ):
         place = segments[number]
         low = place.start + sentence.start
-        quoted.append(Segment(low, low + len(sentence.text), place.page, place.heading))
+        whole = Segment(low, low + len(sentence.text), place.page, place.heading)
+        quoted += cut_segments(opened.document.text, [whole], whole.start, whole.end, MAX_QUOTE_TOKENS)
     found = (passage_evidence(opened.document, segment) for segment in quoted)
     return [item for item in found if item]
 

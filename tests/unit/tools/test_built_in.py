@@ -7,13 +7,14 @@ import json
 import pytest
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from graphrag_agent.assembly import build_registry, registry_from
+from graphrag_agent.assembly import LazyKnowledge, build_registry, registry_from
 from graphrag_agent.errors import SettingsError
+from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
 from graphrag_agent.settings import load_settings
 from graphrag_agent.token_estimate import estimate_tokens
 from graphrag_agent.tools.built_in import BUILT_IN, DEFAULT_TOOLS, ToolParts, build_tools
 from tests.canned import CannedKnowledge
-from tests.shelf import Shelf
+from tests.shelf import Shelf, run_tool
 
 MAX_DEFAULT_TOKENS = 1_200
 """Of all default tools' schemas: a hundredth of what a prompt may take (GRAPHRAG_MAX_PROMPT_TOKENS)."""
@@ -32,6 +33,22 @@ def test_the_default_ones_are_those_of_the_setting() -> None:
 def test_a_knowledge_base_that_can_only_be_searched_has_the_search_alone() -> None:
     assert list(build_registry(CannedKnowledge())) == ["knowledge_search"]
     assert list(build_registry(None)) == []
+
+
+async def test_a_knowledge_base_that_is_opened_later_has_all_of_them() -> None:
+    knowledge = KnowledgeBase.open(":memory:", embedder="none")
+    await knowledge.aingest("examples/leave-policy.md")
+    lazy = LazyKnowledge(lambda: knowledge)
+    registry = build_registry(lazy)
+    assert list(registry) == list(DEFAULT_TOOLS)
+    for name, arguments in (
+        ("find_documents", {"query": "leave"}),
+        ("read_document", {"document_id": "Leave policy"}),
+        ("summarize_documents", {"document_ids": ["Leave policy"]}),
+    ):
+        message = await run_tool(registry[name], **arguments)
+        assert 'title="Leave policy"' in message.text
+    await lazy.aclose()
 
 
 def test_settings_choose_among_them() -> None:

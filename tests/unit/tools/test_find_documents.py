@@ -68,6 +68,7 @@ async def test_what_is_called_so_comes_before_what_speaks_of_it() -> None:
     held = Shelf(
         document("a", [("The travel guide is elsewhere.", None, "")], title="Links"),
         document("b", [("By train.", None, "")], title="Travel guide"),
+        document("d", [("A travel guide to travel guides.", None, "")], title="Travel guide of guides"),
         document("c", [("Old.", None, "")], title="Old travel guide for the north"),
     )
     assert (await find(held, query="Travel Guide"))[0] == "Travel guide"

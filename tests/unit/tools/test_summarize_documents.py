@@ -162,6 +162,12 @@ async def test_without_a_model_a_focus_chooses_the_sentences() -> None:
     assert [item.text for item in shown(message)] == ["A medical certificate is needed from day four."]
 
 
+async def test_a_sentence_without_end_is_quoted_in_part() -> None:
+    [item] = shown(await summarize(Shelf(document("rows", [("so many words " * 200, None, "")]))))
+    assert len(item.text) == 419
+    assert ("so many words " * 200).startswith(item.text)
+
+
 async def test_an_empty_document_says_so() -> None:
     held, _ = document("void", [])
     assert (await summarize(Shelf((held, [])), Writer())).text == "Note: 'Void' has no text."
