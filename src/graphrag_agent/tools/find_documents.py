@@ -37,7 +37,7 @@ PASSAGES = 50
 RRF_K = 60
 """Of reciprocal rank fusion, as in `retrieval.search.fusion`."""
 
-_SHOWN_HEADINGS = 12
+_SHOWN_HEADINGS, _HEADING_CHARACTERS = 12, 60
 _MAX_SKIP = 1_000_000
 
 
@@ -121,8 +121,9 @@ async def _stored(knowledge: Findable, ids: Sequence[str], scope: Scope) -> list
 
 def _card(document: Document, chunks: Sequence[Chunk]) -> Evidence:
     pages = sorted({chunk.page for chunk in chunks if chunk.page is not None})
-    below_title = (chunk.heading.removeprefix(document.title).removeprefix(" > ") for chunk in chunks)
-    headings = dict.fromkeys(plain(heading, 60) for heading in below_title if heading)
+    below = f"{document.title} > "
+    named = (chunk.heading.removeprefix(below) for chunk in chunks if chunk.heading != document.title)
+    headings = dict.fromkeys(plain(heading, _HEADING_CHARACTERS) for heading in named if heading)
     size = f"{document.chunk_count} passages" if document.chunk_count != 1 else "1 passage"
     lines = [
         f"document_id: {document.id}",

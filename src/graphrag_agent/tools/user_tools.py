@@ -56,6 +56,8 @@ def installed_tool_names() -> list[str]:
 def _load_file(file: Path, root: Path) -> list[ToolSpec]:
     if not file.resolve().is_relative_to(root):
         raise SettingsError(f"tool file {str(file)!r} is a link out of its folder; copy the file there instead")
+    if not file.is_file():
+        raise SettingsError(f"tool file {str(file)!r} is no file; remove it, or begin its name with '_'")
     _refuse_writable(file, "tool file")
     module = _run(file)
     given = getattr(module, LIST_NAME, None)

@@ -168,6 +168,11 @@ async def test_a_hostile_name_closes_no_tag_and_commands_no_terminal() -> None:
     assert len(text) < 3_500
 
 
+async def test_headings_are_shown_without_the_title_above_them_and_never_cut_in_a_word() -> None:
+    pieces: list[Any] = [("x", None, heading) for heading in ("Leave", "Leave > Days", "Leavers", "Leave > Days > Old")]
+    assert "headings: Days; Leavers; Days > Old" in (await message(Shelf(document("leave", pieces)))).text
+
+
 async def test_what_the_metadata_says_is_found_and_a_description_shown() -> None:
     held = Shelf(document("d", [("x", None, "")], metadata={"author": "Mira Falk", "description": "All of it."}))
     assert await find(held, query="falk") == ["D"]

@@ -131,6 +131,12 @@ def test_a_link_out_of_the_folder_is_refused(folder: Path, tmp_path: Path) -> No
     assert "is a link out of its folder; copy the file there instead" in refusal(folder)
 
 
+@pytest.mark.parametrize("name", ["broken_link.py", "folder.py"])
+def test_what_is_no_file_is_told(folder: Path, name: str) -> None:
+    (folder / "folder.py").mkdir() if name == "folder.py" else (folder / name).symlink_to(folder / "gone.py")
+    assert f"tool file {str(folder / name)!r} is no file; remove it" in refusal(folder)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other rights")
 def test_what_everybody_may_write_is_refused(folder: Path) -> None:
     file = write(folder, "weather.py", WEATHER)
