@@ -16,7 +16,7 @@ from graphrag_agent.errors import ParseError
 from graphrag_agent.retrieval.ingestion.workers.team import ReadFile
 from graphrag_agent.retrieval.stores.port import ChunkRecord
 
-INGEST_VERSION = 4
+INGEST_VERSION = 5
 """Raise it when parsing, chunking or tokenizing changes what is stored: every document is then written anew."""
 _ID_NAMESPACE = uuid.UUID("0b7c1c9e-6f0e-4c53-9a39-3f5e6b0f0d52")
 

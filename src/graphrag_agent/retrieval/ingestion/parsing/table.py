@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from graphrag_agent.retrieval.ingestion.parsing.decoding import decode_text
 from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument, Section
@@ -18,15 +19,26 @@ _SNIFFED_ROWS = 100
 _MOST_TITLE_ROWS = 5
 """Rows above the header (a caption, a date) that are looked over to find it."""
 _DELIMITER_LINE = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
+_ESCAPED_QUOTE = re.compile(r"""\\"[^",;\t|\r\n]""")
+"""A quote that closes no cell; where quotes are doubled none stands so."""
 _NUMBER = re.compile(r"[-+(]?[$€£¥₽]?\s?\d[\d\s.,:/%()eE+-]*")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 Row = list[str]
 
 
+class DelimitedRows(NamedTuple):
+    """A delimited text, read row by row."""
+
+    delimiter: str
+    skipped: int
+    """Lines before the first row: 1 where the first line declares the delimiter."""
+    rows: Iterator[Row]
+
+
 def parse_table(data: bytes, title: str) -> ParsedDocument:
     """The rows as lines (offsets refer to those); empty cells are left out, line ends inside cells become blanks."""
-    text = "\n".join(table_lines(_read_rows(decode_text(data))))
+    text = "\n".join(table_lines(read_rows(decode_text(data)).rows))
     return ParsedDocument(text=text, title=title, source_type="csv", sections=(Section(0, len(text), kind="table"),))
 
 
@@ -34,17 +46,19 @@ def table_lines(cells: Iterable[Sequence[str]]) -> list[str]:
     """One line a row, each cell with the name of its column, if a header is found; blank rows are left out."""
     flattened = (_trimmed([" ".join(cell.split()) for cell in row]) for row in cells)
     rows = [row for row in flattened if row]
-    header_at = _find_header(rows)
-    columns = _column_names(rows, header_at)
+    header_at = find_header(rows)
+    columns = column_names(rows, header_at)
     lines = [CELL_SEPARATOR.join(cell for cell in row if cell) for row in rows[: header_at or 0]]
     return lines + [_render_row(row, columns) for row in rows[0 if header_at is None else header_at + 1 :]]
 
 
-def _read_rows(text: str) -> Iterator[Row]:
+def read_rows(text: str) -> DelimitedRows:
+    """All rows of the text, those that are blank too."""
     declared = _DELIMITER_LINE.match(text)
     if declared:
         text = text[declared.end() :]
-    return _reader(text, declared.group(1) if declared else _sniff_delimiter(text))
+    delimiter = declared.group(1) if declared else _sniff_delimiter(text)
+    return DelimitedRows(delimiter, 1 if declared else 0, _reader(text, delimiter))
 
 
 def _trimmed(row: Row) -> Row:
@@ -55,7 +69,8 @@ def _trimmed(row: Row) -> Row:
 
 
 def _reader(text: str, delimiter: str) -> Iterator[Row]:
-    return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
+    escape = "\\" if _ESCAPED_QUOTE.search(text) else None
+    return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, escapechar=escape)
 
 
 def _sniff_delimiter(text: str) -> str:
@@ -72,7 +87,7 @@ def _regularity(text: str, delimiter: str) -> tuple[float, int]:
     return rows / len(widths), width
 
 
-def _find_header(rows: Sequence[Row]) -> int | None:
+def find_header(rows: Sequence[Row]) -> int | None:
     """Index of the row that names the columns; None when the table begins with data or has one row only."""
     width = Counter(len(row) for row in rows).most_common(1)[0][0] if rows else 0
     for index, row in enumerate(rows[:_MOST_TITLE_ROWS]):
@@ -83,7 +98,8 @@ def _find_header(rows: Sequence[Row]) -> int | None:
     return None
 
 
-def _column_names(rows: Sequence[Row], header_at: int | None) -> list[str]:
+def column_names(rows: Sequence[Row], header_at: int | None) -> list[str]:
+    """A name for each column of the widest row: the header's, "column 3" where it has none, "name (2)" for a second."""
     header = rows[header_at] if header_at is not None else []
     width = max(map(len, rows), default=0)
     names: list[str] = []
