@@ -230,6 +230,10 @@ class LazyKnowledge:
         """Counts of the scope."""
         return await (await self._knowledge()).astats(scope)
 
+    async def aoriginal(self, document_id: str, *, max_bytes: int, scope: Scope | None = None) -> bytes:
+        """The file that the document was made from, unchanged since then."""
+        return await (await self._knowledge()).aoriginal(document_id, max_bytes=max_bytes, scope=scope)
+
     async def _knowledge(self) -> KnowledgeBase:
         return await asyncio.to_thread(self._open_once) if self._opened is None else self._opened
 

@@ -19,6 +19,7 @@ from graphrag_agent.retrieval.embedders import Embedder, resolve_embedder
 from graphrag_agent.retrieval.ingestion.background import BackgroundFill
 from graphrag_agent.retrieval.ingestion.embedding import EmbeddingReport, VectorsTold, fill_vectors
 from graphrag_agent.retrieval.ingestion.labels import checked_groups, checked_metadata, checked_name
+from graphrag_agent.retrieval.ingestion.originals import read_original
 from graphrag_agent.retrieval.ingestion.pipeline import IngestReport, Progress, ingest
 from graphrag_agent.retrieval.ingestion.preparation import IngestTarget
 from graphrag_agent.retrieval.ingestion.updating import UpdateReport, remove_document, update_documents
@@ -287,6 +288,17 @@ class KnowledgeBase:
     async def achunks(self, document_id: str, scope: Scope | None = None) -> list[Chunk]:
         """What the document was cut into, in order; empty when it isn't in the scope."""
         return await self._store.chunks(document_id, scope or _own_scope())
+
+    async def aoriginal(self, document_id: str, *, max_bytes: int, scope: Scope | None = None) -> bytes:
+        """The file that the document was made from, unchanged since then.
+
+        Raises DocumentNotFoundError when it isn't in the scope; KnowledgeBaseError when the file is gone, has changed
+        or is larger than `max_bytes`.
+        """
+        document = await self._store.document(document_id, scope or _own_scope())
+        if document is None:
+            raise DocumentNotFoundError(f"no document {document_id!r} in this scope; list them with documents()")
+        return await asyncio.to_thread(read_original, document, self._root, max_bytes=max_bytes)
 
     async def adelete(self, document_id: str, scope: Scope | None = None) -> bool:
         """Whether there was such a document in the scope to delete."""
