@@ -1,0 +1,254 @@
+"""What the cells of a column are: numbers, dates, truth values or text. Pure; `infer_types` is the entry.
+
+A column is converted as a whole or not at all, and never by a guess: where cells can be read in two ways they stay
+text, and a note says so.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import NamedTuple
+
+TEXT = "VARCHAR"
+MISSING = frozenset({"-", "–", "—", "na", "n/a", "n.a.", "null", "nan", "#n/a"})
+"""Cells that stand for nothing in a column of numbers or dates, in lower case."""
+MAX_EXACT_DIGITS = 18
+"""Decimals up to here are exact; sums and products of a few still fit into DuckDB's 38 digits."""
+
+Cells = Sequence[str]
+
+
+class TypedColumn(NamedTuple):
+    """A column's SQL type, its cells as text that casts to it (None: NULL), and what a reader must know."""
+
+    sql_type: str
+    cells: list[str | None]
+    note: str = ""
+
+
+class _Read(NamedTuple):
+    """Each distinct cell and its text in the column's type."""
+
+    sql_type: str
+    texts: Mapping[str, str]
+    note: str = ""
+
+
+_Reader = Callable[[Cells], _Read | None]
+
+_SPACES = " \u00a0\u2009\u202f"
+_GROUPS = r"[1-9]\d{0,2}(?:[%s]\d{3})+"
+_BESIDE_POINT, _BESIDE_COMMA = _GROUPS % f",'’{_SPACES}", _GROUPS % f".{_SPACES}"
+_POINT = re.compile(rf"(?:\d+|{_BESIDE_POINT})(?:\.\d*)?|\.\d+", re.ASCII)
+"""1234.5, 1,234.5, 1 234.5, 1'234.5"""
+_COMMA = re.compile(rf"(?:\d+|{_GROUPS % f'.{_SPACES}'})(?:,\d+)?", re.ASCII)
+"""1234,5, 1.234,5, 1 234,5"""
+_AMOUNT = re.compile(
+    r"(?P<open>\()?(?P<sign>[-+\u2212]?)\s?(?P<before>[$€£¥₽₸₹])?\s?"
+    rf"(?P<body>[\d.,'\u2019{_SPACES}]*\d\.?)"
+    r"(?P<power>[eE][-+]?\d{1,3})?\s?(?P<after>%|[$€£¥₽₸₹])?(?P<close>\))?",
+    re.ASCII,
+)
+_LEADING_ZERO = re.compile(r"0\d+", re.ASCII)
+_ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)\s?(Z|[-+]\d\d:?\d\d)?)?", re.ASCII)
+_NUMERIC_DATE = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})", re.ASCII)
+_YEAR_FIRST = re.compile(r"(\d{4})([/.])(\d{1,2})\2(\d{1,2})", re.ASCII)
+_WORDED = (
+    re.compile(r"(?P<month>[A-Za-z]{3,9})\.? (?P<day>\d{1,2}),? (?P<year>\d{4})", re.ASCII),
+    re.compile(r"(?P<day>\d{1,2})[ -](?P<month>[A-Za-z]{3,9})\.?,?[ -](?P<year>\d{4})", re.ASCII),
+)
+_MONTH_NAMES = "january february march april may june july august september october november december"
+_MONTHS = _MONTH_NAMES.split()
+_TRUTH = {"true": "true", "false": "false"}
+
+
+def infer_types(
+    columns: Sequence[Cells], *, texts: Container[int] = (), is_comma_likely: bool = False
+) -> list[TypedColumn]:
+    """Each column with its type; cells are trimmed texts, "" for none.
+
+    `texts`: columns that the file says are text, which can be ISO dates but no numbers. `is_comma_likely`: fields are
+    separated by semicolons, as programs do where the comma is a decimal sign. Then 1,234 is a number only if another
+    column shows which sign it is.
+    """
+    marks = {mark for cells in columns for mark in _decimal_signs(_present(cells))} if is_comma_likely else set()
+    sign = marks.pop() if len(marks) == 1 else "" if is_comma_likely else "."
+    return [_typed(cells, (_iso_times,) if at in texts else _readers(sign)) for at, cells in enumerate(columns)]
+
+
+def _readers(sign: str) -> tuple[_Reader, ...]:
+    return _truth_values, lambda present: _numbers(present, sign), _iso_times, _dates
+
+
+def _present(cells: Iterable[str]) -> list[str]:
+    return [cell for cell in dict.fromkeys(cells) if cell and cell.casefold() not in MISSING]
+
+
+def _typed(cells: Cells, readers: Iterable[_Reader]) -> TypedColumn:
+    present = _present(cells)
+    found = next(filter(None, (read(present) for read in readers)), None) if present else None
+    if found and found.sql_type != TEXT:
+        texts = [found.texts.get(cell) for cell in cells]
+        return TypedColumn(found.sql_type, texts, _with_missing(found, cells))
+    return TypedColumn(TEXT, [cell or None for cell in cells], found.note if found else _mixture(present))
+
+
+def _with_missing(found: _Read, cells: Cells) -> str:
+    marks = [cell for cell in dict.fromkeys(cells) if cell and cell not in found.texts]
+    told = f"{', '.join(map(repr, marks[:3]))} is NULL" if marks else ""
+    return "; ".join(filter(None, (found.note, told)))
+
+
+def _mixture(present: Cells) -> str:
+    """For text with numbers in it, so that a query can cast those."""
+    numbers = sum(1 for cell in present if _POINT.fullmatch(cell) and not _LEADING_ZERO.match(cell))
+    if present and len(present) / 2 < numbers < len(present):
+        return "mostly numbers, so TRY_CAST it"
+    return ""
+
+
+def _truth_values(present: Cells) -> _Read | None:
+    texts = {cell: _TRUTH.get(cell.casefold(), "") for cell in present}
+    return _Read("BOOLEAN", texts) if all(texts.values()) else None
+
+
+class _Amount(NamedTuple):
+    body: str
+    is_negative: bool
+    power: str
+    unit: str
+
+
+def _amount(cell: str) -> _Amount | None:
+    found = _AMOUNT.fullmatch(cell)
+    if not found or bool(found["open"]) != bool(found["close"]) or (found["before"] and found["after"]):
+        return None
+    is_negative = bool(found["open"]) or found["sign"] in ("-", "\u2212")
+    return _Amount(found["body"], is_negative, found["power"] or "", found["before"] or found["after"] or "")
+
+
+def _decimal_signs(present: Cells) -> set[str]:
+    """What the column's numbers prove to be the decimal sign: ".", "," or nothing."""
+    amounts = [_amount(cell) for cell in present]
+    bodies = [amount.body for amount in amounts if amount]
+    if len(bodies) < len(present):
+        return set()
+    fits = {sign for sign, form in ((".", _POINT), (",", _COMMA)) if all(map(form.fullmatch, bodies))}
+    return fits if len(fits) == 1 else set()
+
+
+def _numbers(present: Cells, sign: str) -> _Read | None:
+    amounts: dict[str, _Amount] = {}
+    for cell in present:
+        amount = _amount(cell)
+        if amount is None or _LEADING_ZERO.match(amount.body):  # 007 is a name
+            return None
+        amounts[cell] = amount
+    units = {amount.unit for amount in amounts.values()}
+    if len(units) > 1:
+        return None
+    bodies = [amount.body for amount in amounts.values()]
+    fits = [mark for mark, form in ((".", _POINT), (",", _COMMA)) if all(map(form.fullmatch, bodies))]
+    if not fits:
+        return None
+    is_open = len(fits) == 2 and any(re.search(r"[.,]", body) for body in bodies)
+    if is_open and not sign:
+        return _Read(TEXT, {}, "numbers, but '.' or ',' may part decimals or thousands, so they stay text")
+    mark = sign if is_open else fits[0]
+    texts = {cell: _plain(amount, mark) for cell, amount in amounts.items()}
+    unit = units.pop()
+    note = {"": "", "%": "in percent"}.get(unit, f"in {unit}")
+    sql_type = _number_type(texts.values())
+    return _Read(sql_type, texts, note) if sql_type != TEXT else None
+
+
+def _plain(amount: _Amount, mark: str) -> str:
+    digits = re.sub(rf"[^\d{re.escape(mark)}]", "", amount.body).replace(mark, ".")
+    return ("-" if amount.is_negative else "") + digits.rstrip(".") + amount.power
+
+
+def _number_type(texts: Iterable[str]) -> str:
+    whole = scale = 0
+    texts = list(texts)
+    if any("e" in text.casefold() for text in texts):
+        return _approximate(texts)
+    for text in texts:
+        before, _, after = text.lstrip("-").partition(".")
+        whole, scale = max(whole, len(before)), max(scale, len(after))
+    if not scale:
+        return "BIGINT" if whole <= MAX_EXACT_DIGITS else "HUGEINT" if whole < 38 else TEXT
+    return f"DECIMAL({whole + scale},{scale})" if whole + scale <= MAX_EXACT_DIGITS else _approximate(texts)
+
+
+def _approximate(texts: Iterable[str]) -> str:
+    return "DOUBLE" if all(math.isfinite(float(text)) for text in texts) else TEXT
+
+
+def _iso_times(present: Cells) -> _Read | None:
+    times: dict[str, datetime] = {}
+    zoned = 0
+    for cell in present:
+        found = _ISO.fullmatch(cell)
+        if not found:
+            return None
+        day, clock, zone = found.groups()
+        try:
+            time = datetime.fromisoformat(f"{day}T{clock or '00:00'}{zone or ''}")
+            times[cell] = time.astimezone(UTC).replace(tzinfo=None) if zone else time
+        except (ValueError, OverflowError):
+            return None
+        zoned += zone is not None
+    if zoned not in (0, len(times)):
+        return None
+    if not any(time.time().isoformat() != "00:00:00" for time in times.values()) and not zoned:
+        return _Read("DATE", {cell: time.date().isoformat() for cell, time in times.items()})
+    return _Read("TIMESTAMP", {cell: str(time) for cell, time in times.items()}, "in UTC" if zoned else "")
+
+
+def _dates(present: Cells) -> _Read | None:
+    numeric = [_NUMERIC_DATE.fullmatch(cell) for cell in present]
+    if all(numeric):
+        return _numeric_dates(present, [found for found in numeric if found])
+    texts = {cell: _worded(cell) for cell in present}
+    return _Read("DATE", texts) if all(texts.values()) else None
+
+
+def _numeric_dates(present: Cells, found: Sequence[re.Match[str]]) -> _Read | None:
+    firsts, seconds = [int(date_[1]) for date_ in found], [int(date_[3]) for date_ in found]
+    with_dots = all(date_[2] == "." for date_ in found)  # nobody writes the month first with dots
+    is_day_first = max(firsts) > 12 or with_dots
+    if is_day_first and max(seconds) > 12:
+        return None
+    if not is_day_first and max(seconds) <= 12:
+        if firsts == seconds:
+            is_day_first = True
+        else:
+            return _Read(TEXT, {}, "dates, but day or month may come first, so they stay text")
+    days, months = (firsts, seconds) if is_day_first else (seconds, firsts)
+    texts = {
+        cell: _iso(int(date_[4]), month, day)
+        for cell, date_, day, month in zip(present, found, days, months, strict=True)
+    }
+    note = "written with the day first" if is_day_first else "written with the month first"
+    return _Read("DATE", texts, note) if all(texts.values()) else None
+
+
+def _worded(cell: str) -> str:
+    if year_first := _YEAR_FIRST.fullmatch(cell):
+        return _iso(int(year_first[1]), int(year_first[3]), int(year_first[4]))
+    found = next(filter(None, (form.fullmatch(cell) for form in _WORDED)), None)
+    if not found:
+        return ""
+    word = found["month"].casefold()
+    words = [name for name in _MONTHS if word in (name, name[:3], "sept" if name == "september" else name)]
+    return _iso(int(found["year"]), _MONTHS.index(words[0]) + 1, int(found["day"])) if words else ""
+
+
+def _iso(year: int, month: int, day: int) -> str:
+    try:
+        return date(year, month, day).isoformat()
+    except ValueError:
+        return ""

@@ -1,0 +1,104 @@
+"""Tables and results as a model reads them, and as a reader finds them in the file. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphrag_agent.tools._sheet_places import column_letters
+from graphrag_agent.tools._table_answer import ColumnTold, ResultTold, TableTold, cut
+
+MAX_TEXT_CHARACTERS = 6_000
+"""Of a result or the description of a table."""
+MAX_SHOWN_ROWS = 50
+MAX_SHOWN_COLUMNS = 40
+_SAMPLE_CHARACTERS = 40
+_RECORD_SUFFIXES = (".json", ".jsonl")
+
+_Row = Sequence[str | None]
+
+
+def describe_table(table: TableTold) -> str:
+    """Its name, size and columns, each with its type, its name in the file and a few cells."""
+    samples = [["first row", "second row", "last row"][at] for at in _sample_places(table)]
+    header = ["column", "type", "in the file", *samples]
+    rows = []
+    for at, column in enumerate(table.columns):
+        cells = [None if row[at] is None else cut(row[at] or "", _SAMPLE_CHARACTERS) for row in table.sample]
+        rows.append([column.name, _kind(column), column.title, *cells])
+    shown = _fitting(header, rows)
+    lines = [f"Table {table.name}: {_count(table.row_count, 'row')}, {_count(len(rows), 'column')}", *shown.lines]
+    if shown.count < len(rows):
+        others = ", ".join(column.name for column in table.columns[shown.count :])
+        lines.append(f"More columns: {cut(others, MAX_TEXT_CHARACTERS // 4)}")
+    return "\n".join([*lines, *(f"({note})" for note in table.notes)])
+
+
+def render_result(sql: str, result: ResultTold) -> str:
+    """The query, its rows as a Markdown table, and how many of them there are."""
+    width = min(len(result.columns), MAX_SHOWN_COLUMNS)
+    rows = [row[:width] for row in result.rows[:MAX_SHOWN_ROWS]]
+    shown = _fitting(result.columns[:width], rows)
+    lines = [f"SQL: {sql}", *shown.lines]
+    if shown.count < len(result.rows) or result.has_more:
+        rest = "there are more: aggregate, filter, or read on with LIMIT and OFFSET"
+        lines.append(f"The first {_count(shown.count, 'row')}; {rest}")
+    else:
+        lines.append(_count(shown.count, "row"))
+    if width < len(result.columns):
+        lines.append(f"{len(result.columns) - width} more columns are not shown; name those that you need")
+    return "\n".join(lines)
+
+
+def place_in_file(source: str, table: TableTold, columns: Sequence[ColumnTold]) -> str:
+    """Where the columns' data stands: prices.csv!A2:C120, book.xlsx!Sheet 1!A2:C120, or the numbers of its records."""
+    named = " ".join(source.split())
+    if source.lower().endswith(_RECORD_SUFFIXES):
+        records = f"records {table.rows[0]} to {table.rows[1]}" if table.rows else "records"
+        return f"{named}, {table.sheet}: {records}" if table.sheet else f"{named}, {records}"
+    parts = [named, table.sheet] if table.sheet else [named]
+    if table.rows and columns:
+        first, last = (column_letters(end(column.place for column in columns)) for end in (min, max))
+        parts.append(f"{first}{table.rows[0]}:{last}{table.rows[1]}")
+    return "!".join(parts)
+
+
+def _sample_places(table: TableTold) -> list[int]:
+    """Which of first, second and last the sample's rows are."""
+    return {0: [], 1: [0], 2: [0, 2]}.get(len(table.sample), [0, 1, 2])
+
+
+def _kind(column: ColumnTold) -> str:
+    return f"{column.sql_type} ({column.note})" if column.note else column.sql_type
+
+
+class _Shown:
+    def __init__(self, lines: list[str], count: int) -> None:
+        self.lines, self.count = lines, count
+
+
+def _fitting(header: Sequence[str], rows: Sequence[_Row]) -> _Shown:
+    """A Markdown table of as many rows as there is room for."""
+    lines = [_line(header), "|" + "---|" * len(header)]
+    left = MAX_TEXT_CHARACTERS - sum(map(len, lines))
+    count = 0
+    for row in rows:
+        line = _line(row)
+        left -= len(line) + 1
+        if left < 0 and count:
+            break
+        lines.append(line)
+        count += 1
+    return _Shown(lines, count)
+
+
+def _line(cells: _Row) -> str:
+    return "|" + "|".join(f" {_cell(cell)} " for cell in cells) + "|"
+
+
+def _cell(value: str | None) -> str:
+    """On one line, and with no bar that would end it."""
+    return "NULL" if value is None else " ".join(value.replace("\\", "\\\\").replace("|", "\\|").split())
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -1,0 +1,214 @@
+"""The program of a process that loads files into DuckDB and runs one query over them.
+
+It gets a line of JSON from its starter (`size`), then that many bytes: a line with the `TableJob`, and the files one
+behind the other. It answers with one line, a `TableAnswer`. It may write no file, has limits of time and memory, and
+ends after its answer, so nothing of one call is there for the next.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any, BinaryIO
+
+from graphrag_agent.errors import ParseError
+from graphrag_agent.tools._table_answer import (
+    MAX_CELL_CHARACTERS,
+    MAX_RESULT_ROWS,
+    ColumnTold,
+    ProblemTold,
+    ResultTold,
+    TableAnswer,
+    TableJob,
+    TableTold,
+    cut,
+)
+from graphrag_agent.tools._table_names import SHEET_SEPARATOR, unique_names
+from graphrag_agent.tools._table_reading import RawTable, read_tables
+from graphrag_agent.tools._table_types import infer_types
+
+QUERY_SECONDS = 10.0
+CALL_SECONDS = 25
+"""With reading the files; whoever started us kills us then, and an alarm does where he is gone."""
+MAX_MEMORY_BYTES = 2_000_000_000
+DUCKDB_MEMORY = "500MB"
+MAX_TABLES = 100
+"""Of one file."""
+_BEFORE_LOADING = (
+    "SET temp_directory = ''",
+    f"SET memory_limit = '{DUCKDB_MEMORY}'",
+    "SET threads = 2",
+    "SET pandas_analyze_sample = 0",  # texts stay texts
+    "SET TimeZone = 'UTC'",
+)
+_BEFORE_THE_QUERY = (
+    "SET enable_external_access = false",
+    "SET autoinstall_known_extensions = false",
+    "SET autoload_known_extensions = false",
+    "SET allow_community_extensions = false",
+    "SET python_enable_replacements = false",
+    "SET lock_configuration = true",
+)
+
+
+def answer_job(job: TableJob, blobs: Sequence[bytes]) -> TableAnswer:
+    """The tables of the files, and the query's result where there is a query."""
+    import duckdb
+
+    connection = duckdb.connect(":memory:")
+    try:
+        _set_all(connection, _BEFORE_LOADING)
+        tables: list[TableTold] = []
+        problems: list[ProblemTold] = []
+        for at, (file, data) in enumerate(zip(job.files, blobs, strict=True)):
+            try:
+                tables += _load(connection, at, file.name, read_tables(file.suffix, data))
+            except ParseError as error:
+                problems.append(ProblemTold(kind="file", text=cut(str(error)), file=at))
+            except (MemoryError, duckdb.OutOfMemoryException):
+                problems.append(ProblemTold(kind="memory", text="needs too much memory; split it", file=at))
+        _set_all(connection, _BEFORE_THE_QUERY)
+        if job.sql is None or problems:
+            return TableAnswer(tables=tables, problems=problems)
+        found = _run(connection, job.sql)
+        if isinstance(found, ProblemTold):
+            return TableAnswer(tables=tables, problems=[found])
+        return TableAnswer(tables=tables, problems=[], result=found)
+    finally:
+        connection.close()
+
+
+def _set_all(connection: Any, settings: Sequence[str]) -> None:
+    for setting in settings:
+        connection.execute(setting)
+
+
+def _load(connection: Any, file: int, base: str, raw_tables: Sequence[RawTable]) -> list[TableTold]:
+    names = [base]
+    if len(raw_tables) > 1:
+        sheets = unique_names([raw.sheet for raw in raw_tables[:MAX_TABLES]], "sheet")
+        names = [f"{base}{SHEET_SEPARATOR}{sheet.strip('_')}" for sheet in sheets]
+    return [_load_table(connection, file, name, raw) for name, raw in zip(names, raw_tables, strict=False)]
+
+
+def _load_table(connection: Any, file: int, name: str, raw: RawTable) -> TableTold:
+    import numpy
+
+    typed = infer_types(raw.columns, texts=raw.texts, is_comma_likely=raw.is_comma_likely)
+    columns = unique_names(raw.titles, "column")
+    arrays = {f"c{at}": numpy.array(column.cells, dtype=object) for at, column in enumerate(typed)}
+    casts = [
+        f'CAST(c{at} AS {column.sql_type}) AS "{title}"'
+        for at, (title, column) in enumerate(zip(columns, typed, strict=True))
+    ]
+    connection.register("loaded", arrays)
+    connection.execute(f'CREATE TABLE "{name}" AS SELECT {", ".join(casts)} FROM loaded')  # noqa: S608  # our names
+    connection.unregister("loaded")
+    count = len(typed[0].cells)
+    places = (0, 1, count - 1)
+    sample = connection.execute(f'SELECT * FROM "{name}" WHERE rowid IN {places} ORDER BY rowid').fetchall()  # noqa: S608
+    return TableTold(
+        name=name,
+        file=file,
+        sheet=cut(raw.sheet),
+        columns=[
+            ColumnTold(name=title, title=cut(told), sql_type=column.sql_type, note=cut(column.note), place=place)
+            for title, told, column, place in zip(columns, raw.titles, typed, raw.places, strict=True)
+        ],
+        row_count=count,
+        rows=raw.rows,
+        notes=[cut(note) for note in raw.notes],
+        sample=[_texts(row) for row in sample],
+    )
+
+
+def _run(connection: Any, sql: str) -> ResultTold | ProblemTold:
+    import duckdb
+
+    timer = threading.Timer(QUERY_SECONDS, connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        connection.execute(sql)
+        columns = [cut(str(column[0])) for column in connection.description or ()]
+        rows = connection.fetchmany(MAX_RESULT_ROWS + 1)
+    except duckdb.InterruptException:
+        return ProblemTold(kind="time", text=f"ran longer than {QUERY_SECONDS:g} seconds")
+    except (MemoryError, duckdb.OutOfMemoryException):
+        return ProblemTold(kind="memory", text=f"needs more than {DUCKDB_MEMORY} of memory")
+    except duckdb.Error as error:
+        return ProblemTold(kind="sql", text=cut(_message(error), 1_500))
+    finally:
+        timer.cancel()
+    return ResultTold(
+        columns=columns, rows=[_texts(row) for row in rows[:MAX_RESULT_ROWS]], has_more=len(rows) > MAX_RESULT_ROWS
+    )
+
+
+def _message(error: Exception) -> str:
+    """Without the query, which is repeated with a mark below the place."""
+    return " ".join(str(error).partition("\n\nLINE ")[0].split())
+
+
+def _texts(row: Sequence[Any]) -> list[str | None]:
+    return [None if value is None else cut(_text(value), MAX_CELL_CHARACTERS) for value in row]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.15g}"  # the 16th digit of a sum is noise
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, datetime | date | time):
+        return str(value)
+    if isinstance(value, bytes):
+        return value[:MAX_CELL_CHARACTERS].hex()
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(value, ensure_ascii=False, default=_text)
+    return str(value)
+
+
+def _limit() -> None:
+    if hasattr(signal, "alarm"):
+        signal.alarm(CALL_SECONDS + 5)  # nobody handles it, so it ends even native code
+    try:
+        import resource
+    except ImportError:  # no such limits on Windows; the time limit holds
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    size = json.loads(requests.readline())["size"]
+    told = requests.read(size)
+    line, _, rest = told.partition(b"\n")
+    job = TableJob.model_validate_json(line)
+    blobs, start = [], 0
+    for file in job.files:
+        blobs.append(rest[start : start + file.size])
+        start += file.size
+    answer = answer_job(job, blobs)
+    answers.write(answer.model_dump_json().encode() + b"\n")
+    answers.flush()
+
+
+def main() -> None:
+    """Serve over standard input and output, which parsers then no longer write to."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    _limit()
+    _serve(sys.stdin.buffer, answers)
+
+
+if __name__ == "__main__":
+    main()
