@@ -48,4 +48,4 @@ def unique_names(texts: Iterable[str], default: str) -> list[str]:
 
 def file_names(sources: Iterable[str]) -> list[str]:
     """A name for each file by its path: the file's name without suffix."""
-    return unique_names((PurePosixPath(source).stem for source in sources), "table")
+    return unique_names((PurePosixPath(source).stem for source in sources), "data")

@@ -12,6 +12,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
+from graphrag_agent.tools._table_answer import cut
+
 TEXT = "VARCHAR"
 MISSING = frozenset({"-", "–", "—", "na", "n/a", "n.a.", "null", "nan", "#n/a"})
 """Cells that stand for nothing in a column of numbers or dates, in lower case."""
@@ -104,10 +106,13 @@ def _with_missing(found: _Read, cells: Cells) -> str:
 
 def _mixture(present: Cells) -> str:
     """For text with numbers in it, so that a query can cast those."""
-    numbers = sum(1 for cell in present if _POINT.fullmatch(cell) and not _LEADING_ZERO.match(cell))
-    if present and len(present) / 2 < numbers < len(present):
-        return "mostly numbers, so TRY_CAST it"
-    return ""
+    numbers = [cell for cell in present if _POINT.fullmatch(cell) and not _LEADING_ZERO.match(cell)]
+    known = set(numbers)
+    others = [cell for cell in present if cell not in known][:3]
+    if not others or len(numbers) <= len(present) / 2:
+        return ""
+    bare = " without its ','" if any("," in cell for cell in numbers) else ""
+    return f"mostly numbers, so TRY_CAST it{bare}; others are {', '.join(cut(repr(cell), 30) for cell in others)}"
 
 
 def _truth_values(present: Cells) -> _Read | None:

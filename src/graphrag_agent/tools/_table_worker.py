@@ -101,7 +101,7 @@ def _load_table(connection: Any, file: int, name: str, raw: RawTable) -> TableTo
     import numpy
 
     typed = infer_types(raw.columns, texts=raw.texts, is_comma_likely=raw.is_comma_likely)
-    columns = unique_names(raw.titles, "column")
+    columns = unique_names(raw.titles, "unnamed")
     arrays = {f"c{at}": numpy.array(column.cells, dtype=object) for at, column in enumerate(typed)}
     casts = [
         f'CAST(c{at} AS {column.sql_type}) AS "{title}"'
