@@ -33,6 +33,9 @@ class TableJob(_Told):
 
     files: list[FileAsked]
     sql: str | None = None
+    others: list[str] = []
+    """Names of tables that are in no of the files, for a message."""
+    query_seconds: float = 10.0
 
 
 class ColumnTold(_Told):
@@ -62,18 +65,28 @@ class TableTold(_Told):
     """The first two rows and the last."""
 
 
+class ReadTold(_Told):
+    """A table that the query reads, and which of its columns."""
+
+    table: int = Field(ge=0)
+    columns: list[int] = Field(min_length=1, max_length=500)
+
+
 class ResultTold(_Told):
     """What the query gave; `has_more` rows than are here."""
 
+    sql: str = Field(max_length=20_000)
+    """As it was checked."""
+    read: list[ReadTold] = Field(max_length=2_000)
     columns: list[str]
     rows: list[list[_Cell]] = Field(max_length=MAX_RESULT_ROWS)
     has_more: bool
 
 
 class ProblemTold(_Told):
-    """Why there is no result. `file`: the one that can't be read."""
+    """Why there is no result: the query was refused, or failed at DuckDB; or a file can't be read, `file`."""
 
-    kind: Literal["sql", "time", "memory", "file"]
+    kind: Literal["query", "sql", "time", "memory", "file"]
     text: str = Field(max_length=2_000)
     file: int | None = Field(default=None, ge=0)
 

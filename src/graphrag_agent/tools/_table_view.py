@@ -33,12 +33,12 @@ def describe_table(table: TableTold) -> str:
     return "\n".join([*lines, *(f"({note})" for note in table.notes)])
 
 
-def render_result(sql: str, result: ResultTold) -> str:
+def render_result(result: ResultTold) -> str:
     """The query, its rows as a Markdown table, and how many of them there are."""
     width = min(len(result.columns), MAX_SHOWN_COLUMNS)
     rows = [row[:width] for row in result.rows[:MAX_SHOWN_ROWS]]
     shown = _fitting(result.columns[:width], rows)
-    lines = [f"SQL: {sql}", *shown.lines]
+    lines = [f"SQL: {result.sql}", *shown.lines]
     if shown.count < len(result.rows) or result.has_more:
         rest = "there are more: aggregate, filter, or read on with LIMIT and OFFSET"
         lines.append(f"The first {_count(shown.count, 'row')}; {rest}")

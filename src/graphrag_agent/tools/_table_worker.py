@@ -17,12 +17,14 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, BinaryIO
 
-from graphrag_agent.errors import ParseError
+from graphrag_agent.errors import ParseError, ToolArgumentError
+from graphrag_agent.tools._sql_guard import CheckedQuery
 from graphrag_agent.tools._table_answer import (
     MAX_CELL_CHARACTERS,
     MAX_RESULT_ROWS,
     ColumnTold,
     ProblemTold,
+    ReadTold,
     ResultTold,
     TableAnswer,
     TableJob,
@@ -30,10 +32,10 @@ from graphrag_agent.tools._table_answer import (
     cut,
 )
 from graphrag_agent.tools._table_names import SHEET_SEPARATOR, unique_names
+from graphrag_agent.tools._table_query import check, reads_of
 from graphrag_agent.tools._table_reading import RawTable, read_tables
 from graphrag_agent.tools._table_types import infer_types
 
-QUERY_SECONDS = 10.0
 CALL_SECONDS = 25
 """With reading the files; whoever started us kills us then, and an alarm does where he is gone."""
 MAX_MEMORY_BYTES = 2_000_000_000
@@ -76,7 +78,11 @@ def answer_job(job: TableJob, blobs: Sequence[bytes]) -> TableAnswer:
         _set_all(connection, _BEFORE_THE_QUERY)
         if job.sql is None or problems:
             return TableAnswer(tables=tables, problems=problems)
-        found = _run(connection, job.sql)
+        try:
+            query = check(job.sql, tables, job.others)
+        except ToolArgumentError as error:
+            return TableAnswer(tables=[], problems=[ProblemTold(kind="query", text=cut(str(error), 1_800))])
+        found = _run(connection, query, reads_of(query, tables), job.query_seconds)
         if isinstance(found, ProblemTold):
             return TableAnswer(tables=tables, problems=[found])
         return TableAnswer(tables=tables, problems=[], result=found)
@@ -128,18 +134,18 @@ def _load_table(connection: Any, file: int, name: str, raw: RawTable) -> TableTo
     )
 
 
-def _run(connection: Any, sql: str) -> ResultTold | ProblemTold:
+def _run(connection: Any, query: CheckedQuery, read: list[ReadTold], seconds: float) -> ResultTold | ProblemTold:
     import duckdb
 
-    timer = threading.Timer(QUERY_SECONDS, connection.interrupt)
+    timer = threading.Timer(seconds, connection.interrupt)
     timer.daemon = True
     timer.start()
     try:
-        connection.execute(sql)
+        connection.execute(query.sql)
         columns = [cut(str(column[0])) for column in connection.description or ()]
         rows = connection.fetchmany(MAX_RESULT_ROWS + 1)
     except duckdb.InterruptException:
-        return ProblemTold(kind="time", text=f"ran longer than {QUERY_SECONDS:g} seconds")
+        return ProblemTold(kind="time", text=f"ran longer than {seconds:g} seconds")
     except (MemoryError, duckdb.OutOfMemoryException):
         return ProblemTold(kind="memory", text=f"needs more than {DUCKDB_MEMORY} of memory")
     except duckdb.Error as error:
@@ -147,7 +153,11 @@ def _run(connection: Any, sql: str) -> ResultTold | ProblemTold:
     finally:
         timer.cancel()
     return ResultTold(
-        columns=columns, rows=[_texts(row) for row in rows[:MAX_RESULT_ROWS]], has_more=len(rows) > MAX_RESULT_ROWS
+        sql=query.shown,
+        read=read,
+        columns=columns,
+        rows=[_texts(row) for row in rows[:MAX_RESULT_ROWS]],
+        has_more=len(rows) > MAX_RESULT_ROWS,
     )
 
 

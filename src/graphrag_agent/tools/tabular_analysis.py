@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import difflib
 import inspect
+import re
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import Annotated, Any, NamedTuple, Protocol
@@ -23,18 +22,19 @@ from graphrag_agent.errors import (
     ToolFailedError,
 )
 from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.tools._sql_tables import refuse_name
 from graphrag_agent.tools._table_answer import FileAsked, ProblemTold, TableAnswer, TableJob, TableTold, cut
 from graphrag_agent.tools._table_names import SHEET_SEPARATOR, file_names
 from graphrag_agent.tools._table_process import run_job
-from graphrag_agent.tools._table_sql import Reads, checked_query, reads_of
 from graphrag_agent.tools._table_suffixes import has_tables, suffix_of
 from graphrag_agent.tools._table_view import describe_table, place_in_file, render_result
 from graphrag_agent.tools.evidence_message import render_evidence
 from graphrag_agent.tools.made_evidence import made_evidence
 from graphrag_agent.tools.spec import ToolSpec
 
+QUERY_SECONDS = 10.0
 CALL_SECONDS = 25.0
-"""For reading the files and the query, of which DuckDB gets ten."""
+"""For reading the files and the query."""
 TIMEOUT_SECONDS = 40.0
 """With the wait for other calls' processes."""
 MAX_FILE_BYTES = 50_000_000
@@ -43,6 +43,8 @@ MAX_DESCRIBED_FILES = 8
 MAX_DESCRIPTION_CHARACTERS = 9_000
 MAX_SQL_CHARACTERS = 5_000
 _MAX_NAMES = 30
+_NO_TABLES = TableAnswer(tables=[], problems=[])
+_WORD = re.compile(r"\w+")
 _HEADING_CHARACTERS = 90
 
 
@@ -69,7 +71,7 @@ class _TableFile(NamedTuple):
         return table == self.name or table.startswith(self.name + SHEET_SEPARATOR)
 
 
-def build_tabular_analysis(knowledge: HasOriginals) -> ToolSpec:
+def build_tabular_analysis(knowledge: HasOriginals, *, query_seconds: float = QUERY_SECONDS) -> ToolSpec:
     """A `tabular_analysis` over this knowledge base; the scope of each call is injected by the loop.
 
     Each call reads the files anew, in a process that ends with it. Raises MissingExtraError without DuckDB or sqlglot.
@@ -103,7 +105,7 @@ def build_tabular_analysis(knowledge: HasOriginals) -> ToolSpec:
             return render_evidence([], note="There are no tables here: no CSV, TSV, XLSX, JSON or JSONL document.")
         if sql is None:
             return await _described(knowledge, scope, _chosen(files, tables))
-        return await _computed(knowledge, scope, files, sql)
+        return await _computed(knowledge, scope, files, sql, query_seconds)
 
     tool = StructuredTool.from_function(
         coroutine=tabular_analysis,
@@ -127,7 +129,7 @@ def _chosen(files: Sequence[_TableFile], wanted: Sequence[str] | None) -> Sequen
         name for name in wanted if not any(file.document.id == name or file.has(name.casefold()) for file in files)
     ]
     if unknown:
-        raise _unknown_table(unknown[0], files)
+        raise refuse_name("table", unknown[0], [file.name for file in files])
     names = [name.casefold() for name in wanted]
     return [file for file in files if file.document.id in wanted or any(map(file.has, names))]
 
@@ -143,8 +145,8 @@ async def _described(knowledge: HasOriginals, scope: Scope, files: Sequence[_Tab
             read.append(file)
         except ToolError as error:
             notes.append(f"{file.name}: {error}.")
-    answer = await _answer(read, blobs) if read else TableAnswer(tables=[], problems=[])
-    notes += [f"{_of(read, problem).name}: {problem.text}." for problem in answer.problems]
+    answer = await _answer(TableJob(files=_asked(read, blobs)), blobs) if read else _NO_TABLES
+    notes += [f"{read[told.file or 0].name}: {told.text}." for told in answer.problems]
     evidence: list[Evidence] = []
     left = MAX_DESCRIPTION_CHARACTERS
     not_shown = [file.name for file in files[MAX_DESCRIBED_FILES:]]
@@ -161,7 +163,7 @@ async def _described(knowledge: HasOriginals, scope: Scope, files: Sequence[_Tab
 
 
 def _description(files: Sequence[_TableFile], table: TableTold) -> Evidence:
-    document = _file_of(files, table).document
+    document = files[table.file].document
     return made_evidence(
         f"table:{document.id}:{table.name}",
         title=document.title,
@@ -172,40 +174,37 @@ def _description(files: Sequence[_TableFile], table: TableTold) -> Evidence:
 
 
 async def _computed(
-    knowledge: HasOriginals, scope: Scope, files: Sequence[_TableFile], sql: str
+    knowledge: HasOriginals, scope: Scope, files: Sequence[_TableFile], sql: str, seconds: float
 ) -> tuple[str, dict[str, Any]]:
-    query = await asyncio.to_thread(checked_query, sql)
-    reads = await asyncio.to_thread(reads_of, query)
-    used = [file for file in files if any(map(file.has, reads.tables))]
-    for name in reads.tables:
-        if name not in reads.defined and not any(file.has(name) for file in files):
-            raise _unknown_table(name, files)
-    if not used:
-        raise ToolArgumentError(f"the query reads no table; there is: {_listed(file.name for file in files)}")
-    blobs = [await _original(knowledge, scope, file) for file in used]
-    answer = await _answer(used, blobs, query)
-    for problem in answer.problems:
-        raise _failure(problem, used, answer.tables)
-    if answer.result is None:
-        raise ToolFailedError("the query gave no result")
-    read = [table for table in answer.tables if table.name.casefold() in reads.tables]
-    documents = list(dict.fromkeys(_file_of(used, table).document.id for table in read))
-    return render_evidence(
-        [
-            made_evidence(
-                f"table:{','.join(documents)}:{query}",
-                title=", ".join(dict.fromkeys(_file_of(used, table).document.title for table in read)),
-                source=", ".join(_read_place(used, table, reads) for table in read),
-                text=render_result(query, answer.result),
-                heading=cut(query, _HEADING_CHARACTERS),
-            )
-        ]
+    words = set(_WORD.findall(sql.casefold()))
+    named = [file for file in files if any(map(file.has, words))]
+    blobs = [await _original(knowledge, scope, file) for file in named]
+    job = TableJob(
+        files=_asked(named, blobs),
+        sql=sql,
+        others=[file.name for file in files if file not in named],
+        query_seconds=seconds,
     )
-
-
-def _read_place(files: Sequence[_TableFile], table: TableTold, reads: Reads) -> str:
-    named = [column for column in table.columns if reads.columns is None or column.name.casefold() in reads.columns]
-    return place_in_file(_file_of(files, table).document.source, table, named or table.columns)
+    answer = await _answer(job, blobs)
+    for problem in answer.problems:
+        raise _failure(problem, named, answer.tables)
+    result = answer.result
+    if result is None or not result.read:
+        raise ToolArgumentError(f"the query reads no table; there is: {_listed(file.name for file in files)}")
+    read = [(answer.tables[told.table], told.columns) for told in result.read]
+    documents = {document.id: document for document in (named[table.file].document for table, _ in read)}
+    places = [
+        place_in_file(named[table.file].document.source, table, [table.columns[at] for at in columns])
+        for table, columns in read
+    ]
+    found = made_evidence(
+        f"table:{','.join(documents)}:{result.sql}",
+        title=", ".join(dict.fromkeys(document.title for document in documents.values())),
+        source=", ".join(places),
+        text=render_result(result),
+        heading=cut(result.sql, _HEADING_CHARACTERS),
+    )
+    return render_evidence([found])
 
 
 async def _original(knowledge: HasOriginals, scope: Scope, file: _TableFile) -> bytes:
@@ -217,24 +216,38 @@ async def _original(knowledge: HasOriginals, scope: Scope, file: _TableFile) -> 
         raise ToolFailedError(str(error)) from error
 
 
-async def _answer(files: Sequence[_TableFile], blobs: Sequence[bytes], sql: str | None = None) -> TableAnswer:
-    asked = [
+def _asked(files: Sequence[_TableFile], blobs: Sequence[bytes]) -> list[FileAsked]:
+    return [
         FileAsked(name=file.name, suffix=suffix_of(file.document.source), size=len(data))
         for file, data in zip(files, blobs, strict=True)
     ]
-    answer = await run_job(TableJob(files=asked, sql=sql), blobs, seconds=CALL_SECONDS)
-    numbers = [table.file for table in answer.tables] + [problem.file or 0 for problem in answer.problems]
-    if max(numbers, default=0) >= len(files):
+
+
+async def _answer(job: TableJob, blobs: Sequence[bytes]) -> TableAnswer:
+    answer = await run_job(job, blobs, seconds=CALL_SECONDS)
+    if not _is_sound(answer, len(blobs)):
         raise ToolFailedError("a file made its reader answer nonsense; leave that file out")
     return answer
 
 
+def _is_sound(answer: TableAnswer, file_count: int) -> bool:
+    """Whether all its numbers stand for something: a hostile file may have written it."""
+    files = [table.file for table in answer.tables] + [told.file for told in answer.problems if told.file is not None]
+    read = answer.result.read if answer.result else []
+    return all(at < file_count for at in files) and all(
+        told.table < len(answer.tables) and all(0 <= at < len(answer.tables[told.table].columns) for at in told.columns)
+        for told in read
+    )
+
+
 def _failure(problem: ProblemTold, files: Sequence[_TableFile], tables: Sequence[TableTold]) -> ToolError:
+    if problem.kind == "query":
+        return ToolArgumentError(problem.text)
     if problem.kind == "sql":
         known = "; ".join(f"{table.name}({_columns(table)})" for table in tables)
         return ToolArgumentError(f"{problem.text}. Tables of the query: {cut(known, 1_500)}")
     if problem.file is not None:
-        file = _of(files, problem)
+        file = files[problem.file]
         return ToolFailedError(f"the table {file.name!r} ({file.document.source!r}) can't be read: {problem.text}")
     return ToolFailedError(f"the query {problem.text}; filter or aggregate earlier, and join on a column")
 
@@ -243,22 +256,7 @@ def _columns(table: TableTold) -> str:
     return ", ".join(f"{column.name} {column.sql_type}" for column in table.columns)
 
 
-def _unknown_table(name: str, files: Sequence[_TableFile]) -> ToolArgumentError:
-    names = [file.name for file in files]
-    close = difflib.get_close_matches(name, names, n=3)
-    hint = f"; did you mean {_listed(close)}?" if close else ""
-    return ToolArgumentError(f"there is no table {cut(name, 60)!r}{hint}. Tables are: {_listed(names)}")
-
-
 def _listed(names: Iterable[str]) -> str:
     listed = list(names)
     more = f" and {len(listed) - _MAX_NAMES} more" if len(listed) > _MAX_NAMES else ""
     return ", ".join(listed[:_MAX_NAMES]) + more
-
-
-def _file_of(files: Sequence[_TableFile], table: TableTold) -> _TableFile:
-    return files[table.file]
-
-
-def _of(files: Sequence[_TableFile], problem: ProblemTold) -> _TableFile:
-    return files[problem.file or 0]
