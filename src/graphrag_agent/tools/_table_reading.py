@@ -92,21 +92,15 @@ def _read_workbook(data: bytes) -> list[RawTable]:
 def _table(
     sheet: str, rows: Iterable[_Numbered], first: Place | None, *, note: str = "", is_comma_likely: bool = False
 ) -> RawTable | None:
-    numbered = _filled(rows)
+    numbered, used = _filled(rows)
     cells = [row.cells for row in numbered]
     header_at = find_header(cells)
     titles = column_names(cells, header_at)
     data = numbered if header_at is None else numbered[header_at + 1 :]
     if not data:
         return None
-    if len(titles) * len(data) > MAX_CELLS:
-        raise ParseError(_TOO_LARGE)
-    columns = [[row.cells[at] if at < len(row.cells) else "" for row in data] for at in range(len(titles))]
-    header = cells[header_at] if header_at is not None else []
-    # what has neither a name nor a cell only parts others
-    named = [at for at, column in enumerate(columns) if any(column) or any(header[at : at + 1])]
-    kept = named[:MAX_COLUMNS]
-    left_out = len(named) - len(kept)
+    kept = range(min(len(titles), MAX_COLUMNS))
+    left_out = len(titles) - len(kept)
     above = " ".join(" ".join(filter(None, row)) for row in cells[: header_at or 0])
     notes = (
         note,
@@ -117,17 +111,18 @@ def _table(
     return RawTable(
         sheet=sheet,
         titles=[" ".join(titles[at].split()) for at in kept],
-        columns=[columns[at] for at in kept],
-        places=[at + (first.column if first else 1) for at in kept],
+        columns=[[row.cells[at] if at < len(row.cells) else "" for row in data] for at in kept],
+        places=[used[at] + (first.column if first else 1) for at in kept],
         rows=(data[0].number, data[-1].number) if first else None,
         notes=tuple(filter(None, notes)),
         is_comma_likely=is_comma_likely,
     )
 
 
-def _filled(rows: Iterable[_Numbered]) -> list[_Numbered]:
-    """Rows that say something, without the empty cells at their end."""
+def _filled(rows: Iterable[_Numbered]) -> tuple[list[_Numbered], list[int]]:
+    """Rows that say something, without the columns that say nothing; and where the others were, from 0."""
     kept: list[_Numbered] = []
+    used: set[int] = set()
     count = 0
     for number, row in rows:
         cells = [cell.replace("\0", "").strip() for cell in row]
@@ -138,7 +133,13 @@ def _filled(rows: Iterable[_Numbered]) -> list[_Numbered]:
             raise ParseError(_TOO_LARGE)
         if cells:
             kept.append(_Numbered(number, cells))
-    return kept
+            used.update(at for at, cell in enumerate(cells) if cell)
+    places = sorted(used)
+    if len(places) * len(kept) > MAX_CELLS:
+        raise ParseError(_TOO_LARGE)
+    if places != list(range(len(places))):
+        kept = [_Numbered(number, [cells[at] for at in places if at < len(cells)]) for number, cells in kept]
+    return kept, places
 
 
 def _record_reader(read: Callable[[bytes], Mapping[str, list[Mapping[str, str]]]]) -> Callable[[bytes], list[RawTable]]:
