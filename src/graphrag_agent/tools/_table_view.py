@@ -11,6 +11,7 @@ MAX_TEXT_CHARACTERS = 6_000
 """Of a result or the description of a table."""
 MAX_SHOWN_ROWS = 50
 MAX_SHOWN_COLUMNS = 40
+MAX_SENTENCE_CHARACTERS = 400
 _SAMPLE_CHARACTERS = 40
 _RECORD_SUFFIXES = (".json", ".jsonl")
 
@@ -33,8 +34,12 @@ def describe_table(table: TableTold) -> str:
     return "\n".join([*lines, *(f"({note})" for note in table.notes)])
 
 
-def render_result(result: ResultTold) -> str:
-    """The query, its rows as a Markdown table, and how many of them there are."""
+def render_result(result: ResultTold, tables: Sequence[str]) -> str:
+    """The query, its rows as a Markdown table, and how many of them there are.
+
+    A single row is told in a sentence too: the check of an answer compares sentences, and a figure alone in a row of a
+    Markdown table says nothing of what it counts.
+    """
     width = min(len(result.columns), MAX_SHOWN_COLUMNS)
     rows = [row[:width] for row in result.rows[:MAX_SHOWN_ROWS]]
     shown = _fitting(result.columns[:width], rows)
@@ -42,6 +47,9 @@ def render_result(result: ResultTold) -> str:
     if shown.count < len(result.rows) or result.has_more:
         rest = "there are more: aggregate, filter, or read on with LIMIT and OFFSET"
         lines.append(f"The first {_count(shown.count, 'row')}; {rest}")
+    elif shown.count == 1:
+        told = "; ".join(f"{name}: {_cell(value)}" for name, value in zip(result.columns, rows[0], strict=False))
+        lines.append(f"1 row from {', '.join(tables)}: {cut(told, MAX_SENTENCE_CHARACTERS)}")
     else:
         lines.append(_count(shown.count, "row"))
     if width < len(result.columns):

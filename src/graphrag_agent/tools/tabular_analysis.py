@@ -96,9 +96,9 @@ def build_tabular_analysis(knowledge: HasOriginals, *, query_seconds: float = QU
         """Compute with SQL over the tables in the knowledge base: its CSV, TSV, XLSX, JSON and JSONL files.
 
         Use it for every figure that takes more than one row: sums, averages, counts, rankings, shares, joins. Call it
-        without sql first: it tells the tables, their columns with types, and sample rows. Then send one SELECT. Don't
-        use it for prose, nor to find one fact that knowledge_search finds. The result has an id; cite it in the answer
-        as [id].
+        without sql first: it tells the tables, their columns with types, and sample rows. Then send one SELECT, which
+        names what it computes with AS, in the words of the question. Don't use it for prose, nor to find one fact that
+        knowledge_search finds. The result has an id; cite it in the answer as [id].
         """
         files = await _files(knowledge, scope)
         if not files:
@@ -201,7 +201,7 @@ async def _computed(
         f"table:{','.join(documents)}:{result.sql}",
         title=", ".join(dict.fromkeys(document.title for document in documents.values())),
         source=", ".join(places),
-        text=render_result(result),
+        text=render_result(result, [table.name for table, _ in read]),
         heading=cut(result.sql, _HEADING_CHARACTERS),
     )
     return render_evidence([found])

@@ -70,7 +70,7 @@ async def test_a_figure_comes_with_its_query_and_its_cells(knowledge: KnowledgeB
     (found,) = read_evidence([message]).values()
     assert found.text == (
         "SQL: SELECT SUM(unit_price) AS total, COUNT(*) AS items FROM prices\n"
-        "| total | items |\n|---|---|\n| 1.80 | 3 |\n1 row"
+        "| total | items |\n|---|---|\n| 1.80 | 3 |\n1 row from prices: total: 1.80; items: 3"
     )
     assert found.source.endswith("/prices.csv!B2:B4")
     assert (found.title, found.heading, found.document_id) == (
@@ -352,7 +352,11 @@ async def test_the_refusal_is_what_the_model_reads(knowledge: KnowledgeBase, fol
 
 
 BEHIND_THE_CHECK = [
-    *(sql for sql in HOSTILE if any(word in sql for word in ("/etc/", "{folder}", "glob", "INSTALL", "LOAD", "SET enable"))),
+    *(
+        sql
+        for sql in HOSTILE
+        if any(word in sql for word in ("/etc/", "{folder}", "glob", "INSTALL", "LOAD", "SET enable"))
+    ),
     "SELECT * FROM knowledge",
     "SELECT * FROM HOSTILE",
 ]
