@@ -331,6 +331,7 @@ class KnowledgeBase:
     read = sync_twin(aread)
     document = sync_twin(adocument)
     chunks = sync_twin(achunks)
+    original = sync_twin(aoriginal)
     delete = sync_twin(adelete)
     stats = sync_twin(astats)
     close = sync_twin(aclose)

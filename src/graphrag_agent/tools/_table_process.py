@@ -43,10 +43,11 @@ class _Run:
         self._is_ended = False
 
     def answer(self) -> TableAnswer:
-        with self._lock:
+        process = WorkerProcess(COMMAND)
+        with self._lock:  # not while it starts: `end` is called on an event loop
+            self._process = process
             if self._is_ended:
-                raise ToolFailedError("the call was ended")
-            process = self._process = WorkerProcess(COMMAND)
+                process.kill()
         began = time.monotonic()
         try:
             line = process.ask("job", io.BytesIO(self._told), len(self._told), seconds=self._seconds, seen=len)

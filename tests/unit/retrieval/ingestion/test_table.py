@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_agent.retrieval.ingestion.parsing.table import parse_table
+from graphrag_agent.retrieval.ingestion.parsing.table import parse_table, read_rows
 
 SPECTRUM = Path(__file__).parents[4] / "../shared/data/documents/csv_spectrum"
 
@@ -56,3 +56,16 @@ def test_csv_spectrum_cells_are_read_as_expected(name: str) -> None:
     rows = json.loads((SPECTRUM.parent / "csv_spectrum_expected" / f"{name}.json").read_text())
     expected = ["; ".join(f"{key}: {' '.join(cell.split())}" for key, cell in row.items() if cell) for row in rows]
     assert parse_table((SPECTRUM / f"{name}.csv").read_bytes(), name).text.split("\n") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ('"a","b"\n"say \\"x, y\\" twice","1"\n', ['say "x, y" twice', "1"]),
+        ('"a","b"\n"C:\\dir\\","1"\n', ["C:\\dir\\", "1"]),
+        ('"a","b"\n"say ""x, y""","1"\n', ['say "x, y"', "1"]),
+    ],
+    ids=["backslash", "a path", "doubled"],
+)
+def test_quotes_in_cells_are_read_as_they_were_meant(text: str, cells: list[str]) -> None:
+    assert list(read_rows(text).rows)[1] == cells
