@@ -28,7 +28,7 @@ class Document:
     """Path relative to the folder that holds the knowledge base, absolute outside it, or a name."""
     title: str
     source_type: str
-    """Format without a dot: md, txt, html, pdf, csv, json, eml, docx, pptx, xlsx, rtf, odt, epub."""
+    """Format without a dot: md, txt, html, pdf, csv, json, parquet, eml, docx, pptx, xlsx, rtf, odt, epub."""
     text: str
     """The extracted text that all offsets refer to."""
     content_hash: str

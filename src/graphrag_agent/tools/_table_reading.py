@@ -1,4 +1,4 @@
-"""The tables of a file that is CSV, TSV, XLSX, JSON or JSON Lines, as columns of text. `read_tables` is the entry.
+"""The tables of a CSV, TSV, XLSX, Parquet, JSON or JSON Lines file, as columns of text. `read_tables` is the entry.
 
 It reads other people's files, so it runs in the process of `_table_worker`.
 """
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from graphrag_agent.errors import ParseError
 from graphrag_agent.retrieval.ingestion.parsing.decoding import decode_text
 from graphrag_agent.retrieval.ingestion.parsing.office_extraction import extract
+from graphrag_agent.retrieval.ingestion.parsing.parquet import read_parquet_rows
 from graphrag_agent.retrieval.ingestion.parsing.table import column_names, find_header, read_rows
 from graphrag_agent.tools._record_tables import read_json_lines_records, read_json_records
 from graphrag_agent.tools._sheet_places import Place, sheet_places
@@ -168,11 +169,34 @@ def _records(name: str, records: Sequence[Mapping[str, str]]) -> RawTable:
     )
 
 
+def _read_parquet(data: bytes) -> list[RawTable]:
+    size = read_parquet_rows(data, max_rows=0, max_columns=MAX_COLUMNS)
+    if size.row_count * len(size.names) > MAX_CELLS:
+        raise ParseError(_TOO_LARGE)
+    found = read_parquet_rows(data, max_rows=size.row_count, max_columns=MAX_COLUMNS)
+    if not found.rows:
+        return []
+    return [
+        RawTable(
+            sheet="",
+            titles=found.names,
+            columns=[
+                [(cell or "").replace("\0", "").strip() for cell in column] for column in zip(*found.rows, strict=True)
+            ],
+            places=range(1, len(found.names) + 1),
+            rows=(1, found.row_count),
+            texts=frozenset(at for at, kind in enumerate(found.types) if kind == "VARCHAR"),
+            notes=(f"{found.left_out} more columns are left out",) if found.left_out else (),
+        )
+    ]
+
+
 READERS: Mapping[str, Callable[[bytes], list[RawTable]]] = {
     ".csv": _read_delimited,
     ".tsv": _read_delimited,
     ".xlsx": _read_workbook,
     ".json": _record_reader(read_json_records),
+    ".parquet": _read_parquet,
     ".jsonl": _record_reader(read_json_lines_records),
 }
 """By the suffix in lower case."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-SUFFIXES = frozenset({".csv", ".tsv", ".xlsx", ".json", ".jsonl"})
+SUFFIXES = frozenset({".csv", ".tsv", ".xlsx", ".parquet", ".json", ".jsonl"})
 """Each has a reader in `_table_reading`."""
 
 

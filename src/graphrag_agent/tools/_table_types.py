@@ -55,7 +55,7 @@ _AMOUNT = re.compile(
     re.ASCII,
 )
 _LEADING_ZERO = re.compile(r"0\d+", re.ASCII)
-_ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)\s?(Z|[-+]\d\d:?\d\d)?)?", re.ASCII)
+_ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)\s?(Z|[-+]\d\d(?::?\d\d)?)?)?", re.ASCII)
 _NUMERIC_DATE = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})", re.ASCII)
 _YEAR_FIRST = re.compile(r"(\d{4})([/.])(\d{1,2})\2(\d{1,2})", re.ASCII)
 _WORDED = (

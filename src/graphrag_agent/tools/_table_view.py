@@ -13,7 +13,7 @@ MAX_SHOWN_ROWS = 50
 MAX_SHOWN_COLUMNS = 40
 MAX_SENTENCE_CHARACTERS = 400
 _SAMPLE_CHARACTERS = 40
-_RECORD_SUFFIXES = (".json", ".jsonl")
+_RECORD_SUFFIXES = (".json", ".jsonl", ".parquet")
 
 _Row = Sequence[str | None]
 

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, BinaryIO
@@ -59,8 +59,10 @@ _BEFORE_THE_QUERY = (
 )
 
 
-def answer_job(job: TableJob, blobs: Sequence[bytes]) -> TableAnswer:
-    """The tables of the files, and the query's result where there is a query."""
+def answer_job(
+    job: TableJob, blobs: Sequence[bytes], *, before_query: Callable[[], None] = lambda: None
+) -> TableAnswer:
+    """The tables of the files, and the query's result where there is a query; `before_query` comes between the two."""
     import duckdb
 
     connection = duckdb.connect(":memory:")
@@ -76,6 +78,7 @@ def answer_job(job: TableJob, blobs: Sequence[bytes]) -> TableAnswer:
             except (MemoryError, duckdb.OutOfMemoryException):
                 problems.append(ProblemTold(kind="memory", text="needs too much memory; split it", file=at))
         _set_all(connection, _BEFORE_THE_QUERY)
+        before_query()
         if job.sql is None or problems:
             return TableAnswer(tables=tables, problems=problems)
         try:
@@ -195,6 +198,14 @@ def _limit() -> None:
         return
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _forbid_files() -> None:
+    """No file can be written from here on; a Parquet file is handed over as one in memory before."""
+    try:
+        import resource
+    except ImportError:
+        return
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
@@ -207,7 +218,7 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
     for file in job.files:
         blobs.append(rest[start : start + file.size])
         start += file.size
-    answer = answer_job(job, blobs)
+    answer = answer_job(job, blobs, before_query=_forbid_files)
     answers.write(answer.model_dump_json().encode() + b"\n")
     answers.flush()
 

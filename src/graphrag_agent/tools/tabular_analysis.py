@@ -93,7 +93,7 @@ def build_tabular_analysis(knowledge: HasOriginals, *, query_seconds: float = QU
             Field(max_length=20, description="Without sql: only these tables, by name or by document id"),
         ] = None,
     ) -> tuple[str, dict[str, Any]]:
-        """Compute with SQL over the tables in the knowledge base: its CSV, TSV, XLSX, JSON and JSONL files.
+        """Compute with SQL over the tables in the knowledge base: its CSV, TSV, XLSX, Parquet, JSON and JSONL files.
 
         Use it for every figure that takes more than one row: sums, averages, counts, rankings, shares, joins. Call it
         without sql first: it tells the tables, their columns with types, and sample rows. Then send one SELECT, which
@@ -102,7 +102,9 @@ def build_tabular_analysis(knowledge: HasOriginals, *, query_seconds: float = QU
         """
         files = await _files(knowledge, scope)
         if not files:
-            return render_evidence([], note="There are no tables here: no CSV, TSV, XLSX, JSON or JSONL document.")
+            return render_evidence(
+                [], note="There are no tables here: no CSV, TSV, XLSX, Parquet, JSON or JSONL document."
+            )
         if sql is None:
             return await _described(knowledge, scope, _chosen(files, tables))
         return await _computed(knowledge, scope, files, sql, query_seconds)

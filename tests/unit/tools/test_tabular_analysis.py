@@ -136,10 +136,23 @@ async def test_records_are_rows_of_a_table(knowledge: KnowledgeBase, folder: Pat
     assert found.source.endswith("/orders.jsonl, records 1 to 2")
 
 
+async def test_parquet_keeps_its_types(knowledge: KnowledgeBase, folder: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    rows = "SELECT '00' || g AS code, g * 1.25 AS price, DATE '2024-05-01' + g::INT AS day FROM range(3) AS r(g)"
+    path = folder / "stock.parquet"
+    duckdb.sql(rows).write_parquet(str(path))
+    await add(knowledge, path, await asyncio.to_thread(path.read_bytes))
+    found = await call(knowledge, sql="SELECT max(code), sum(price), max(day) FROM stock")
+    assert "| 002 | 3.75 | 2024-05-03 |" in found.text
+    assert found.artifact["hits"][0]["source"].endswith("/stock.parquet, records 1 to 3")
+    searched = await knowledge.asearch("code 002", scope=OWN)
+    assert "code: 002; price: 2.50; day: 2024-05-03" in searched.hits[0].chunk.text
+
+
 async def test_a_scope_without_tables_says_so(knowledge: KnowledgeBase) -> None:
     message = await call(knowledge, scope=Scope("other"), sql="SELECT * FROM prices")
     assert (message.text, message.artifact) == (
-        "Note: There are no tables here: no CSV, TSV, XLSX, JSON or JSONL document.",
+        "Note: There are no tables here: no CSV, TSV, XLSX, Parquet, JSON or JSONL document.",
         {"hits": []},
     )
 

@@ -55,4 +55,4 @@ def test_folders_pipes_and_missing_files_are_refused(tmp_path: Path) -> None:
 
 def test_every_format_has_its_suffixes() -> None:
     text = {".csv", ".eml", ".htm", ".html", ".json", ".jsonl", ".markdown", ".md", ".tsv", ".txt"}
-    assert {".docx", ".epub", ".odt", ".pdf", ".pptx", ".rtf", ".xlsx"} | text == SUPPORTED_SUFFIXES
+    assert {".docx", ".epub", ".odt", ".parquet", ".pdf", ".pptx", ".rtf", ".xlsx"} | text == SUPPORTED_SUFFIXES

@@ -11,6 +11,7 @@ from graphrag_agent.retrieval.ingestion.parsing.json_records import parse_json, 
 from graphrag_agent.retrieval.ingestion.parsing.mail import parse_mail
 from graphrag_agent.retrieval.ingestion.parsing.markdown import parse_markdown
 from graphrag_agent.retrieval.ingestion.parsing.office import office_parser
+from graphrag_agent.retrieval.ingestion.parsing.parquet import parse_parquet
 from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument
 from graphrag_agent.retrieval.ingestion.parsing.pdf import parse_pdf
 from graphrag_agent.retrieval.ingestion.parsing.plain_text import parse_plain_text
@@ -31,6 +32,7 @@ PARSERS: Mapping[str, Parser] = {
     ".markdown": parse_markdown,
     ".md": parse_markdown,
     ".odt": office_parser(".odt"),
+    ".parquet": parse_parquet,
     ".pdf": parse_pdf,
     ".pptx": office_parser(".pptx"),
     ".rtf": office_parser(".rtf"),
