@@ -63,7 +63,7 @@ def read_tables(suffix: str, data: bytes) -> list[RawTable]:
 
 
 def _read_delimited(data: bytes) -> list[RawTable]:
-    found = read_rows(decode_text(data))
+    found = read_rows(decode_text(data).replace("\0", ""))
     numbered = (_Numbered(number, row) for number, row in enumerate(found.rows, start=1 + found.skipped))
     table = _table("", numbered, Place(1, 1), is_comma_likely=found.delimiter == ";")
     return [table] if table else []
@@ -124,9 +124,9 @@ def _filled(rows: Iterable[_Numbered]) -> tuple[list[_Numbered], list[int]]:
     """Rows that say something, without the columns that say nothing; and where the others were, from 0."""
     kept: list[_Numbered] = []
     used: set[int] = set()
-    count = 0
+    count = widest = 0
     for number, row in rows:
-        cells = [cell.replace("\0", "").strip() for cell in row]
+        cells = [cell.strip() for cell in row]
         while cells and not cells[-1]:
             cells.pop()
         count += len(cells)
@@ -134,7 +134,9 @@ def _filled(rows: Iterable[_Numbered]) -> tuple[list[_Numbered], list[int]]:
             raise ParseError(_TOO_LARGE)
         if cells:
             kept.append(_Numbered(number, cells))
-            used.update(at for at, cell in enumerate(cells) if cell)
+            widest = max(widest, len(cells))
+            if len(used) < widest:
+                used.update(at for at, cell in enumerate(cells) if cell)
     places = sorted(used)
     if len(places) * len(kept) > MAX_CELLS:
         raise ParseError(_TOO_LARGE)

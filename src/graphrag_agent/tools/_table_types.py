@@ -48,6 +48,9 @@ _POINT = re.compile(rf"(?:\d+|{_BESIDE_POINT})(?:\.\d*)?|\.\d+", re.ASCII)
 """1234.5, 1,234.5, 1 234.5, 1'234.5"""
 _COMMA = re.compile(rf"(?:\d+|{_GROUPS % f'.{_SPACES}'})(?:,\d+)?", re.ASCII)
 """1234,5, 1.234,5, 1 234,5"""
+_WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)
+_USUAL = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?", re.ASCII)
+_FORMS = {".": _POINT, ",": _COMMA}
 _AMOUNT = re.compile(
     r"(?P<open>\()?(?P<sign>[-+\u2212]?)\s?(?P<before>[$€£¥₽₸₹])?\s?"
     rf"(?P<body>[\d.,'\u2019{_SPACES}]*\d\.?)"
@@ -64,7 +67,7 @@ _WORDED = (
 )
 _MONTH_NAMES = "january february march april may june july august september october november december"
 _MONTHS = _MONTH_NAMES.split()
-_TRUTH = {"true": "true", "false": "false"}
+_TRUTH = frozenset({"true", "false"})
 
 
 def infer_types(
@@ -116,8 +119,9 @@ def _mixture(present: Cells) -> str:
 
 
 def _truth_values(present: Cells) -> _Read | None:
-    texts = {cell: _TRUTH.get(cell.casefold(), "") for cell in present}
-    return _Read("BOOLEAN", texts) if all(texts.values()) else None
+    if not all(cell.casefold() in _TRUTH for cell in present):
+        return None
+    return _Read("BOOLEAN", {cell: cell.casefold() for cell in present})
 
 
 class _Amount(NamedTuple):
@@ -141,32 +145,31 @@ def _decimal_signs(present: Cells) -> set[str]:
     bodies = [amount.body for amount in amounts if amount]
     if len(bodies) < len(present):
         return set()
-    fits = {sign for sign, form in ((".", _POINT), (",", _COMMA)) if all(map(form.fullmatch, bodies))}
+    fits = {sign for sign, form in _FORMS.items() if all(map(form.fullmatch, bodies))}
     return fits if len(fits) == 1 else set()
 
 
 def _numbers(present: Cells, sign: str) -> _Read | None:
-    amounts: dict[str, _Amount] = {}
-    for cell in present:
+    if all(map((_USUAL if sign == "." else _WHOLE).fullmatch, present)):  # most columns, and much faster
+        return _Read(_number_type(present), dict(zip(present, present, strict=True)))
+    unit: str | None = None
+    fits = {".", ","}
+    is_open = False
+    for cell in present:  # in two passes, as a million amounts are too much to keep
         amount = _amount(cell)
-        if amount is None or _LEADING_ZERO.match(amount.body):  # 007 is a name
+        if amount is None or _LEADING_ZERO.match(amount.body) or unit not in (None, amount.unit):  # 007 is a name
             return None
-        amounts[cell] = amount
-    units = {amount.unit for amount in amounts.values()}
-    if len(units) > 1:
-        return None
-    bodies = [amount.body for amount in amounts.values()]
-    fits = [mark for mark, form in ((".", _POINT), (",", _COMMA)) if all(map(form.fullmatch, bodies))]
-    if not fits:
-        return None
-    is_open = len(fits) == 2 and any(re.search(r"[.,]", body) for body in bodies)
-    if is_open and not sign:
+        unit = amount.unit
+        fits = {mark for mark in fits if _FORMS[mark].fullmatch(amount.body)}
+        if not fits:
+            return None
+        is_open = is_open or "." in amount.body or "," in amount.body
+    if len(fits) == 2 and is_open and not sign:
         return _Read(TEXT, {}, "numbers, but '.' or ',' may part decimals or thousands, so they stay text")
-    mark = sign if is_open else fits[0]
-    texts = {cell: _plain(amount, mark) for cell, amount in amounts.items()}
-    unit = units.pop()
-    note = {"": "", "%": "in percent"}.get(unit, f"in {unit}")
+    mark = sign if len(fits) == 2 and is_open else min(fits, key=".,".index)
+    texts = {cell: _plain(amount, mark) for cell in present if (amount := _amount(cell))}
     sql_type = _number_type(texts.values())
+    note = {"": "", "%": "in percent"}.get(unit or "", f"in {unit}")
     return _Read(sql_type, texts, note) if sql_type != TEXT else None
 
 
@@ -176,13 +179,11 @@ def _plain(amount: _Amount, mark: str) -> str:
 
 
 def _number_type(texts: Iterable[str]) -> str:
-    whole = scale = 0
     texts = list(texts)
-    if any("e" in text.casefold() for text in texts):
+    if any("e" in text or "E" in text for text in texts):
         return _approximate(texts)
-    for text in texts:
-        before, _, after = text.lstrip("-").partition(".")
-        whole, scale = max(whole, len(before)), max(scale, len(after))
+    sizes = {(len(before), len(after)) for before, _, after in (text.lstrip("-").partition(".") for text in texts)}
+    whole, scale = max(size[0] for size in sizes), max(size[1] for size in sizes)
     if not scale:
         return "BIGINT" if whole <= MAX_EXACT_DIGITS else "HUGEINT" if whole < 38 else TEXT
     return f"DECIMAL({whole + scale},{scale})" if whole + scale <= MAX_EXACT_DIGITS else _approximate(texts)

@@ -190,6 +190,7 @@ def _text(value: Any) -> str:
 
 
 def _limit() -> None:
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy would reserve memory for each core
     if hasattr(signal, "alarm"):
         signal.alarm(CALL_SECONDS + 5)  # nobody handles it, so it ends even native code
     try:
