@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from graphrag_agent.tools._sheet_places import column_letters
 from graphrag_agent.tools._table_answer import ColumnTold, ResultTold, TableTold, cut
@@ -79,9 +80,10 @@ def _kind(column: ColumnTold) -> str:
     return f"{column.sql_type} ({column.note})" if column.note else column.sql_type
 
 
-class _Shown:
-    def __init__(self, lines: list[str], count: int) -> None:
-        self.lines, self.count = lines, count
+class _Shown(NamedTuple):
+    lines: list[str]
+    count: int
+    """Rows among them."""
 
 
 def _fitting(header: Sequence[str], rows: Sequence[_Row]) -> _Shown:
@@ -109,4 +111,4 @@ def _cell(value: str | None) -> str:
 
 
 def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -38,8 +38,11 @@ CALL_SECONDS = 25.0
 TIMEOUT_SECONDS = 40.0
 """With the wait for other calls' processes."""
 MAX_FILE_BYTES = 50_000_000
+"""Of one file, and of all that a query reads."""
 MAX_DESCRIBED_FILES = 8
 """Files that a call without SQL opens; the others are named."""
+MAX_DESCRIBED_BYTES = 20_000_000
+"""After so many no further file is opened for its description."""
 MAX_DESCRIPTION_CHARACTERS = 9_000
 MAX_SQL_CHARACTERS = 5_000
 _MAX_NAMES = 30
@@ -137,11 +140,14 @@ def _chosen(files: Sequence[_TableFile], wanted: Sequence[str] | None) -> Sequen
 
 
 async def _described(knowledge: HasOriginals, scope: Scope, files: Sequence[_TableFile]) -> tuple[str, dict[str, Any]]:
-    opened = files[:MAX_DESCRIBED_FILES]
     blobs: list[bytes] = []
     read: list[_TableFile] = []
     notes: list[str] = []
-    for file in opened:
+    not_shown: list[str] = []
+    for at, file in enumerate(files):
+        if at >= MAX_DESCRIBED_FILES or sum(map(len, blobs)) > MAX_DESCRIBED_BYTES:
+            not_shown.append(file.name)
+            continue
         try:
             blobs.append(await _original(knowledge, scope, file))
             read.append(file)
@@ -151,7 +157,6 @@ async def _described(knowledge: HasOriginals, scope: Scope, files: Sequence[_Tab
     notes += [f"{read[told.file or 0].name}: {told.text}." for told in answer.problems]
     evidence: list[Evidence] = []
     left = MAX_DESCRIPTION_CHARACTERS
-    not_shown = [file.name for file in files[MAX_DESCRIBED_FILES:]]
     for table in answer.tables:
         found = _description(read, table)
         if evidence and left < len(found.text):
@@ -180,7 +185,11 @@ async def _computed(
 ) -> tuple[str, dict[str, Any]]:
     words = set(_WORD.findall(sql.casefold()))
     named = [file for file in files if any(map(file.has, words))]
-    blobs = [await _original(knowledge, scope, file) for file in named]
+    blobs: list[bytes] = []
+    for file in named:
+        blobs.append(await _original(knowledge, scope, file))
+        if sum(map(len, blobs)) > MAX_FILE_BYTES:
+            raise ToolFailedError(f"{_listed(file.name for file in named)}: too large for one query; take fewer tables")
     job = TableJob(
         files=_asked(named, blobs),
         sql=sql,

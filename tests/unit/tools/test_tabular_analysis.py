@@ -244,6 +244,19 @@ async def test_many_tables_are_named_and_few_are_opened(knowledge: KnowledgeBase
     )
 
 
+async def test_large_files_are_not_opened_together(knowledge: KnowledgeBase, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tabular_analysis, "MAX_DESCRIBED_BYTES", 50)
+    message = await call(knowledge)
+    assert [found.title for found in read_evidence([message]).values()] == ["Prices"]
+    assert message.text.endswith("More tables, which you can name in `tables`: staff.")
+    monkeypatch.setattr(tabular_analysis, "MAX_FILE_BYTES", len(PRICES) + 5)
+    with pytest.raises(ToolFailedError, match="prices, staff: too large for one query; take fewer tables"):
+        await call(knowledge, sql="SELECT * FROM prices, staff")
+    monkeypatch.setattr(tabular_analysis, "MAX_FILE_BYTES", 5)
+    with pytest.raises(ToolFailedError, match="is larger than 0 MB; split it into smaller files"):
+        await call(knowledge, sql="SELECT * FROM prices")
+
+
 async def test_long_results_are_cut_by_rows_and_characters(knowledge: KnowledgeBase, folder: Path) -> None:
     await add(knowledge, folder / "long.csv", "n,text\n" + "".join(f"{at},{'x' * 200}\n" for at in range(500)))
     rows = await call(knowledge, sql="SELECT n FROM long ORDER BY n")
