@@ -29,8 +29,8 @@ def describe_table(table: TableTold) -> str:
         rows.append([column.name, _kind(column), column.title, *cells])
     shown = _fitting(header, rows)
     lines = [f"Table {table.name}: {_count(table.row_count, 'row')}, {_count(len(rows), 'column')}", *shown.lines]
-    if shown.count < len(rows):
-        others = ", ".join(column.name for column in table.columns[shown.count :])
+    if shown.row_count < len(rows):
+        others = ", ".join(column.name for column in table.columns[shown.row_count :])
         lines.append(f"More columns: {cut(others, MAX_TEXT_CHARACTERS // 4)}")
     return "\n".join([*lines, *(f"({note})" for note in table.notes)])
 
@@ -45,14 +45,14 @@ def render_result(result: ResultTold, tables: Sequence[str]) -> str:
     rows = [row[:width] for row in result.rows[:MAX_SHOWN_ROWS]]
     shown = _fitting(result.columns[:width], rows)
     lines = [f"SQL: {result.sql}", *shown.lines]
-    if shown.count < len(result.rows) or result.has_more:
+    if shown.row_count < len(result.rows) or result.has_more:
         rest = "there are more: aggregate, filter, or read on with LIMIT and OFFSET"
-        lines.append(f"The first {_count(shown.count, 'row')}; {rest}")
-    elif shown.count == 1:
+        lines.append(f"The first {_count(shown.row_count, 'row')}; {rest}")
+    elif shown.row_count == 1:
         told = "; ".join(f"{name}: {_cell(value)}" for name, value in zip(result.columns, rows[0], strict=False))
         lines.append(f"1 row from {', '.join(tables)}: {cut(told, MAX_SENTENCE_CHARACTERS)}")
     else:
-        lines.append(_count(shown.count, "row"))
+        lines.append(_count(shown.row_count, "row"))
     if width < len(result.columns):
         lines.append(f"{len(result.columns) - width} more columns are not shown; name those that you need")
     return "\n".join(lines)
@@ -82,7 +82,7 @@ def _kind(column: ColumnTold) -> str:
 
 class _Shown(NamedTuple):
     lines: list[str]
-    count: int
+    row_count: int
     """Rows among them."""
 
 
