@@ -42,7 +42,7 @@ def test_a_file_is_called_by_its_name_without_folder_and_suffix() -> None:
     assert file_names(["a/Prices 2024.csv", "b/prices-2024.tsv", "b/..csv"]) == [
         "prices_2024",
         "prices_2024_2",
-        "table",
+        "data",
     ]
 
 
