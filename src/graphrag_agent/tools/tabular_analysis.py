@@ -128,7 +128,7 @@ async def _files(knowledge: HasOriginals, scope: Scope) -> list[_TableFile]:
 
 
 def _chosen(files: Sequence[_TableFile], wanted: Sequence[str] | None) -> Sequence[_TableFile]:
-    if wanted is None:
+    if not wanted:  # some models send an empty list for all
         return files
     unknown = [
         name for name in wanted if not any(file.document.id == name or file.has(name.casefold()) for file in files)

@@ -97,6 +97,7 @@ async def test_without_a_query_tables_are_described(knowledge: KnowledgeBase) ->
     assert "| salary | DECIMAL(6,2) | salary | 1234.50 | 2000.00 |" in staff.text
     assert prices.source.endswith("/prices.csv!A2:C4")
     assert "notes" not in message.text.casefold()
+    assert (await call(knowledge, tables=[])).text == message.text
 
 
 async def test_tables_are_chosen_by_name_or_document(knowledge: KnowledgeBase) -> None:
