@@ -15,7 +15,7 @@ from tests.postgres_server import postgres_server
 __all__ = ["postgres_server"]
 
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"  # read when langgraph is imported
-PREFIXES = ("GRAPHRAG_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "CO_API_", "QDRANT_")
+PREFIXES = ("GRAPHRAG_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "CO_API_", "QDRANT_", "TAVILY_", "SERPER_")
 
 # a busy machine is no failure; CI tries the same examples each time
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -25,6 +25,7 @@ LAYERS = (
     {"retrieval", "models", "persistence", "testing"},
     {"tools", "answer_check"},
     {"graph", "streaming"},
+    {"tool_assembly"},
     {"assembly", "evaluation", "conversation", "adapters"},
     {"agent", "terminal"},
     {"cli_threads", "cli_output"},

@@ -15,8 +15,9 @@ import pytest
 import typer
 
 from graphrag_agent import AgentContext, KnowledgeBase, RagAgent, Settings, build_rag_graph, errors, events
-from graphrag_agent.assembly import build_registry
 from graphrag_agent.cli import app
+from graphrag_agent.testing import ScriptedChatModel
+from graphrag_agent.tool_assembly import build_registry
 from graphrag_agent.tools.built_in import BUILT_IN
 
 ROOT = Path(__file__).parents[1]
@@ -181,14 +182,18 @@ def test_the_guide_lists_every_make_target_and_pages_name_no_others() -> None:
 
 def test_every_tool_has_its_file_its_row_and_its_page() -> None:
     names = {path.stem for path in TOOLS.glob("*.py") if f"def build_{path.stem}(" in path.read_text("utf-8")}
-    assert names == set(BUILT_IN)
-    expected = [[name, tool.does, f"[docs/tools/{name}.md](docs/tools/{name}.md)"] for name, tool in BUILT_IN.items()]
-    assert _table(_page("README.md"), "tool | does") == expected
+    assert names == {*BUILT_IN, "research_question"}  # which the mode brings
+    rows = [(name, tool.does) for name, tool in BUILT_IN.items()]
+    expected = [[name, does, f"[docs/tools/{name}.md](docs/tools/{name}.md)"] for name, does in rows]
+    *listed, research = _table(_page("README.md"), "tool | does")
+    assert listed == expected
+    assert research[0] == "research_question"
     assert {path.stem for path in (ROOT / "docs" / "tools").glob("*.md")} == names
 
 
 def test_a_tools_page_lists_its_arguments() -> None:
-    for name, spec in build_registry(KnowledgeBase.open(":memory:", embedder="none")).items():
+    knowledge = KnowledgeBase.open(":memory:", embedder="none")
+    for name, spec in build_registry(knowledge, model=ScriptedChatModel(), mode="research").items():
         listed = [row[0] for row in _table(_page(f"docs/tools/{name}.md"), "argument | type")]
         assert listed == list(spec.arguments.model_fields), name
 

@@ -14,7 +14,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
-from graphrag_agent.assembly import RagGraph, budget_from, build_loop, compile_loop, registry_from
+from graphrag_agent.assembly import RagGraph, budget_from, build_loop, compile_loop
 from graphrag_agent.context import AgentContext, Budget
 from graphrag_agent.conversation.answer import Answer, Collected
 from graphrag_agent.conversation.cited_places import LocatedCitation, Readable, locate_citations
@@ -31,6 +31,7 @@ from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.settings import Settings, load_settings
 from graphrag_agent.streaming.own_task import in_own_task
 from graphrag_agent.sync_edge import iterator_twin, sync_twin
+from graphrag_agent.tool_assembly import registry_from
 from graphrag_agent.tools.knowledge_search import Searchable
 from graphrag_agent.tools.spec import ToolSpec
 
@@ -64,7 +65,7 @@ class RagAgent:
         mode = resolve_mode(settings.mode if mode is None else mode)
         model = model or mode.model or settings.model
         chat_model = load_chat_model(model) if isinstance(model, str) else model
-        registry = registry_from(settings, knowledge, tools, model=chat_model)
+        registry = registry_from(settings, knowledge, tools, model=chat_model, mode=mode)
         loop = build_loop(chat_model, registry, mode=mode, budget=budget or budget_from(settings, mode))
         self.graph: RagGraph = compile_loop(loop, checkpointer=checkpointer)
         rules = TurnRules(durability, settings.when_busy, tuple(loop.tools), settings.prune, mode.nested is not None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from typing import Unpack
 
@@ -22,25 +21,19 @@ from graphrag_agent.graph.loop import Loop
 from graphrag_agent.graph.modes import Mode, resolve_mode
 from graphrag_agent.graph.nested import nested_answers
 from graphrag_agent.graph.state import TurnInput, TurnOutput, TurnState
-from graphrag_agent.models.extractive import ExtractiveChatModel
-from graphrag_agent.models.factory import OFFLINE, load_chat_model
-from graphrag_agent.models.query_writing import ChatQueryWriter
-from graphrag_agent.models.summary_writing import ChatSummaryWriter
+from graphrag_agent.models.factory import load_chat_model
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBase, KnowledgeBaseStats
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.options import SearchChoices
 from graphrag_agent.retrieval.search.rerank import resolve_reranker
 from graphrag_agent.retrieval.search.result import SearchResult
-from graphrag_agent.retrieval.search.strategies import QueryWriter
 from graphrag_agent.retrieval.stores.opening import checked_folder, has_folder
 from graphrag_agent.retrieval.stores.server_address import QdrantServer, is_server
 from graphrag_agent.settings import Settings
-from graphrag_agent.tools.built_in import BUILT_IN, DEFAULT_TOOLS, ToolParts, build_tools
+from graphrag_agent.tool_assembly import build_query_writer, build_registry, registry_from
 from graphrag_agent.tools.knowledge_search import Searchable
 from graphrag_agent.tools.registry import ToolLike, ToolRegistry
 from graphrag_agent.tools.research_question import build_research_question
-from graphrag_agent.tools.summarize_documents import SummaryWriter
-from graphrag_agent.tools.user_tools import installed_tool_names, load_installed_tools, load_tool_folder
 from graphrag_agent.turn_limits import TurnLimits
 
 RagGraph = CompiledStateGraph[TurnState, AgentContext, TurnInput, TurnOutput]
@@ -68,7 +61,7 @@ def build_rag_graph(
     if model is None:
         raise SettingsError(f'model is missing and mode {mode.name!r} has none; give one, for example model="offline"')
     chat_model = load_chat_model(model) if isinstance(model, str) else model
-    registry = build_registry(knowledge, tools, model=chat_model)
+    registry = build_registry(knowledge, tools, model=chat_model, mode=mode)
     loop = build_loop(chat_model, registry, mode=mode, budget=budget)
     return compile_loop(loop, checkpointer=checkpointer, store=store)
 
@@ -88,66 +81,20 @@ def compile_loop(loop: Loop, *, checkpointer: Checkpointer = None, store: BaseSt
     return draw(loop).compile(checkpointer=checkpointer, store=store, name="graphrag_agent")
 
 
+def graph_from(settings: Settings, mode: str = "rag") -> RagGraph:
+    """The graph that a LangGraph server loads: no checkpointer, and nothing is opened before the first search."""
+    model = load_chat_model(settings.model)
+    knowledge = LazyKnowledge(lambda: open_knowledge_base(settings))
+    registry = registry_from(settings, knowledge, model=model, mode=mode)
+    return compile_loop(build_loop(model, registry, mode=resolve_mode(mode), budget=budget_from(settings, mode)))
+
+
 def _with_research_question(registry: ToolRegistry, model: BaseChatModel, budget: Budget) -> ToolRegistry:
     """The tools, and one whose nested turns have them too; a client's can't be reached from there."""
     inside = ToolRegistry(spec for spec in registry.values() if spec.runtime == "server")
     nested = Loop(chat_model=model, tools=inside, budget=budget, is_nested=True)
     answers = nested_answers(draw(nested).compile(name="research_question"), tuple(inside))
     return ToolRegistry([*registry.values(), build_research_question(answers)])
-
-
-def build_registry(
-    knowledge: Searchable | None,
-    tools: Iterable[ToolLike] = (),
-    *,
-    model: BaseChatModel | str = OFFLINE,
-    built_in: Iterable[str] = DEFAULT_TOOLS,
-) -> ToolRegistry:
-    """The tools of a graph: the built-in ones of these names that the knowledge base does for, and the given ones.
-
-    The model writes summaries, and queries for requests that ask for the strategy multi_query or hyde.
-    """
-    parts = ToolParts(
-        knowledge=knowledge, query_writer=build_query_writer(model), summary_writer=build_summary_writer(model)
-    )
-    return ToolRegistry([*build_tools(built_in, parts), *tools])
-
-
-def registry_from(
-    settings: Settings,
-    knowledge: Searchable | None,
-    tools: Iterable[ToolLike] = (),
-    *,
-    model: BaseChatModel | str = OFFLINE,
-) -> ToolRegistry:
-    """The same with the built-in tools that the settings name, those of installed packages, and those of a folder.
-
-    Packages and the folder are looked at on the disk, so with those not on an event loop. Raises SettingsError for a
-    name that stands for no tool, or for two, and for a tool that can't be loaded.
-    """
-    named = [name.strip() for name in settings.tools.split(",") if name.strip()]
-    others = [name for name in named if name not in BUILT_IN]  # a package can't take the name of a built-in one
-    installed = load_installed_tools(others) if others else []
-    if unknown := set(others).difference(spec.name for spec in installed):
-        known = ", ".join([*BUILT_IN, *installed_tool_names()])
-        raise SettingsError(f"GRAPHRAG_TOOLS: there is no tool {min(unknown)!r}; there are: {known}")
-    own = load_tool_folder(settings.tool_folder) if settings.tool_folder else []
-    built_in = [name for name in named if name in BUILT_IN]
-    return build_registry(knowledge, [*installed, *own, *tools], model=model, built_in=built_in)
-
-
-def build_query_writer(model: BaseChatModel | str) -> QueryWriter | None:
-    """The model as a writer of queries, loaded when first needed; None for the offline model, which only quotes."""
-    if model == OFFLINE or isinstance(model, ExtractiveChatModel):
-        return None
-    return ChatQueryWriter(model if isinstance(model, BaseChatModel) else partial(load_chat_model, model))
-
-
-def build_summary_writer(model: BaseChatModel | str) -> SummaryWriter | None:
-    """The model as a writer of summaries, loaded when first needed; None for the offline model, which only quotes."""
-    if model == OFFLINE or isinstance(model, ExtractiveChatModel):
-        return None
-    return ChatSummaryWriter(model if isinstance(model, BaseChatModel) else partial(load_chat_model, model))
 
 
 def budget_from(settings: Settings, mode: str | Mode = "rag") -> Budget:

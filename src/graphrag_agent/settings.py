@@ -63,10 +63,25 @@ class _Parts(BaseSettings):
     )
     diversity: bool = Field(default=False, description="true: hits that are like better ones give way to others")
     tools: str = Field(
-        default="knowledge_search,find_documents,read_document,summarize_documents",
+        default="auto",
         pattern=r"^[\w, -]*$",
-        description="Tools by name with commas between: built-in ones, and those of installed packages",
+        description="auto: those of the mode; or tools by name with commas between, those of installed packages too",
     )
+    databases: str = Field(
+        default="",
+        description="JSON file of the databases that database_query may read, and who may see what; empty: none",
+    )
+    web_search: str = Field(
+        default="",
+        description="Search of the web: tavily, serper, searxng:URL or recorded:FILE; empty: none "
+        "(keys: TAVILY_API_KEY, SERPER_API_KEY)",
+    )
+    web_fetch: bool = Field(default=False, description="true: the model may read public web pages")
+    python: Literal["auto", "off", "monty", "sandbox"] = Field(
+        default="auto",
+        description="Interpreter of run_python: auto: monty where it is installed; sandbox: numpy and pandas (Linux)",
+    )
+    reasoning_model: str = Field(default="", description="Model of reason and critique; empty: the chat model")
     tool_folder: str = Field(
         default="",
         description="Folder of Python files with tools of your own, which run as the agent does",

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
 from langchain_core.tools import InjectedToolArg, StructuredTool
 from pydantic import Field
@@ -51,6 +51,7 @@ _WORD = re.compile(r"\w+")
 _HEADING_CHARACTERS = 90
 
 
+@runtime_checkable
 class HasOriginals(Protocol):
     """What the tool needs of a knowledge base."""
 

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from graphrag_agent import Budget, Mode, RagAgent, ToolRegistry, build_rag_graph
-from graphrag_agent.assembly import budget_from, build_loop, build_registry
+from graphrag_agent.assembly import budget_from, build_loop
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.graph.modes import MODES, NESTED_BUDGET, RESEARCH_BUDGET
 from graphrag_agent.settings import load_settings
 from graphrag_agent.testing import ScriptedChatModel
+from graphrag_agent.tool_assembly import build_registry
 from tests.canned import CannedKnowledge
 
 ASK: Any = {"messages": [{"role": "user", "content": "hi"}]}
@@ -71,7 +72,7 @@ async def test_the_settings_say_which_mode_an_agent_has_unless_it_is_given_one(m
         await RagAgent(model=model, knowledge=CannedKnowledge()).aask("hi")
         await RagAgent(model=model, knowledge=CannedKnowledge(), mode="rag").aask("hi")
     assert [request.tools for request in model.requests] == [
-        ("knowledge_search", "research_question"),
+        ("knowledge_search", "run_python", "reason", "critique", "research_question"),
         ("knowledge_search",),
     ]
 

@@ -3,31 +3,80 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from graphrag_agent.assembly import LazyKnowledge, build_registry, registry_from
+from graphrag_agent.assembly import LazyKnowledge
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
 from graphrag_agent.settings import load_settings
+from graphrag_agent.testing import ScriptedChatModel
 from graphrag_agent.token_estimate import estimate_tokens
+from graphrag_agent.tool_assembly import build_registry, registry_from
+from graphrag_agent.tools._databases import Databases
+from graphrag_agent.tools._web_results import WebResult
 from graphrag_agent.tools.built_in import BUILT_IN, DEFAULT_TOOLS, ToolParts, build_tools
 from tests.canned import CannedKnowledge
 from tests.shelf import Shelf, run_tool
 
+DOCUMENT_TOOLS = ["knowledge_search", "find_documents", "read_document", "summarize_documents"]
 MAX_DEFAULT_TOKENS = 1_200
 """Of all default tools' schemas: a hundredth of what a prompt may take (GRAPHRAG_MAX_PROMPT_TOKENS)."""
 
 
 def test_each_is_built_under_its_own_name() -> None:
-    built = build_tools(DEFAULT_TOOLS, ToolParts(knowledge=Shelf()))
-    assert [spec.name for spec in built] == list(DEFAULT_TOOLS)
+    parts = ToolParts(
+        knowledge=KnowledgeBase.open(":memory:", embedder="none"),
+        reasoning_model=ScriptedChatModel(),
+        databases=Databases({}, folder=Path()),
+        search_provider=Recorded(),
+        fetches_web=True,
+        interpreter="monty",
+    )
+    built = build_tools(BUILT_IN, parts)
+    assert [spec.name for spec in built] == list(BUILT_IN)
     assert {spec.origin for spec in built} == {"the built-in tool"}
 
 
-def test_the_default_ones_are_those_of_the_setting() -> None:
-    assert load_settings().tools.split(",") == list(DEFAULT_TOOLS)
+class Recorded:
+    async def search(self, query: str, count: int) -> list[WebResult]:
+        return []
+
+
+def test_unless_it_is_configured_rag_has_the_document_tools_and_research_what_can_be_had() -> None:
+    model = ScriptedChatModel()
+    assert list(registry_from(load_settings(), Shelf(), model=model)) == DOCUMENT_TOOLS
+    research = list(registry_from(load_settings(), Shelf(), model=model, mode="research"))
+    assert research == [*DOCUMENT_TOOLS, "run_python", "reason", "critique"]
+    assert list(registry_from(load_settings(python="off"), Shelf(), mode="research")) == DOCUMENT_TOOLS
+
+
+def test_what_is_configured_is_there_in_every_mode(tmp_path: Path) -> None:
+    file = tmp_path / "databases.json"
+    file.write_text(
+        '{"shop": {"url": "sqlite:///shop.db", "description": "Orders", "access": [{"tenants": ["*"], "tables": "*"}]}}'
+    )
+    results = tmp_path / "web.json"
+    results.write_text("{}")
+    settings = load_settings(databases=str(file), web_fetch=True, web_search=f"recorded:{results}")
+    assert list(registry_from(settings, None)) == ["database_query", "web_search", "web_fetch"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "remedy"),
+    [
+        ("database_query", "GRAPHRAG_DATABASES"),
+        ("web_search", "GRAPHRAG_WEB_SEARCH"),
+        ("web_fetch", "GRAPHRAG_WEB_FETCH=true"),
+        ("critique", "a chat model"),
+        ("tabular_analysis", "a knowledge base of files and the extra tools"),
+    ],
+)
+def test_a_tool_that_is_named_and_can_not_be_had_is_told_with_what_it_needs(tool: str, remedy: str) -> None:
+    with pytest.raises(SettingsError, match=f"GRAPHRAG_TOOLS: {tool} needs {remedy}"):
+        registry_from(load_settings(tools=f"knowledge_search,{tool}"), CannedKnowledge())
 
 
 def test_a_knowledge_base_that_can_only_be_searched_has_the_search_alone() -> None:
@@ -40,7 +89,7 @@ async def test_a_knowledge_base_that_is_opened_later_has_all_of_them() -> None:
     await knowledge.aingest("examples/leave-policy.md")
     lazy = LazyKnowledge(lambda: knowledge)
     registry = build_registry(lazy)
-    assert list(registry) == list(DEFAULT_TOOLS)
+    assert list(registry) == DOCUMENT_TOOLS
     for name, arguments in (
         ("find_documents", {"query": "leave"}),
         ("read_document", {"document_id": "Leave policy"}),

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_agent.assembly import registry_from
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.settings import load_settings
+from graphrag_agent.tool_assembly import registry_from
 from graphrag_agent.tools.user_tools import installed_tool_names, load_installed_tools, load_tool_folder
 from tests.shelf import Shelf
 
