@@ -33,8 +33,10 @@ def judge(claim_text: str, passages: Sequence[Passage]) -> Verdict:
     share = _share(claim, sentences, passages)
     if claim.letters and any(claim.letters in passage.letters for passage in passages):
         doubts = [*left_out_exceptions(claim, window)]
+    elif passages and all(passage.evidence.is_computed for passage in passages):
+        doubts = _computed_doubts(claim, passages, share)
     elif _is_foreign(claim, passages, share):
-        doubts = _foreign_doubts(claim, passages)
+        doubts = [Doubt("the source is in another language", False), *_missing_figures(claim, passages)]
     else:
         doubts = [*doubts_about(claim, window, passages)]
         if share < SUPPORTED_FROM:
@@ -60,9 +62,16 @@ def _share(claim: Text, sentences: Sequence[PassageSentence], passages: Sequence
     return len(words & near) / len(words)
 
 
-def _foreign_doubts(claim: Text, passages: Sequence[Passage]) -> list[Doubt]:
-    """Of a claim in another language than its source only numbers and dates can be compared."""
-    doubts = [Doubt("the source is in another language", False)]
+def _computed_doubts(claim: Text, passages: Sequence[Passage], share: float) -> list[Doubt]:
+    """Of a claim that rests on rows or on a program's result: its figures must be there, whatever words are around."""
+    if claim.quantities or claim.dates:
+        return _missing_figures(claim, passages)
+    return [Doubt("the source has few of its words", False)] if share < SUPPORTED_FROM else []
+
+
+def _missing_figures(claim: Text, passages: Sequence[Passage]) -> list[Doubt]:
+    """Numbers and dates of the claim that no passage has."""
+    doubts = []
     for said in claim.quantities:
         has_it = any(said.equals(other) for passage in passages for other in passage.quantities) or any(
             value in date.numbers for passage in passages for date in passage.dates for value in said.values

@@ -32,6 +32,8 @@ class Evidence:
     """Ids of neighbouring chunks that the text holds besides the chunk itself."""
     left_out: int = 0
     """Sentences at the end of the passage that are not in the text, for want of tokens."""
+    is_computed: bool = False
+    """Whether a tool worked it out: its figures stand without the words that a sentence says of them."""
 
     @property
     def origin(self) -> str:

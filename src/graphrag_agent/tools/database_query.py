@@ -168,7 +168,7 @@ def _evidence(
     source = f"database {database.name}" + (f": {names[:300]}" if names else "")
     short = " ".join(heading.split())
     shown = short if len(short) <= HEADING_CHARACTERS else f"{short[:HEADING_CHARACTERS]}…"
-    return made_evidence(key, title=database.name, source=source, text=text, heading=shown)
+    return made_evidence(key, title=database.name, source=source, text=text, heading=shown, is_computed=True)
 
 
 def _count(rows: Rows) -> str:

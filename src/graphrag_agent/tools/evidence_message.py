@@ -20,7 +20,7 @@ from graphrag_agent.retrieval.evidence_tags import CLOSING_TAG, opening_tag, wit
 _REQUIRED_FIELDS = {"id", "chunk_id", "document_id", "score", "start", "end", "at"}
 _PLACE_FIELDS = (
     *("id", "chunk_id", "document_id", "title", "source", "page", "heading", "score", "start", "end"),
-    *("merged", "left_out"),
+    *("merged", "left_out", "is_computed"),
 )
 
 

@@ -6,11 +6,14 @@ from graphrag_agent.citations import Evidence
 from graphrag_agent.documents import short_id
 
 
-def made_evidence(key: str, *, title: str, source: str, text: str, heading: str = "") -> Evidence:
+def made_evidence(
+    key: str, *, title: str, source: str, text: str, heading: str = "", is_computed: bool = False
+) -> Evidence:
     """Evidence with an id that is stable for the key: the same page or query has the same id in every turn.
 
     `key` names what was looked at, its kind in front ("web:https://...", "sql:sales:SELECT ..."); `source` is what a
     reader goes by: a URL, a table, a cell range. Only `source`, `title` and `heading` are kept with a citation.
+    `is_computed`: rows of a query or the result of a program, which have figures and few words.
     """
     return Evidence(
         id=short_id(key),
@@ -24,4 +27,5 @@ def made_evidence(key: str, *, title: str, source: str, text: str, heading: str 
         start=0,
         end=len(text),
         text=text,
+        is_computed=is_computed,
     )

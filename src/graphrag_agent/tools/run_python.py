@@ -176,6 +176,7 @@ def _evidence(code: str, ran: Ran) -> Evidence:
         source="computed",
         heading=(lines or [""])[0][:MAX_HEADING_CHARACTERS],
         text=storable(text),
+        is_computed=True,
     )
 
 

@@ -178,6 +178,7 @@ def _description(files: Sequence[_TableFile], table: TableTold) -> Evidence:
         source=place_in_file(document.source, table, table.columns),
         text=describe_table(table),
         heading=table.sheet,
+        is_computed=True,
     )
 
 
@@ -215,6 +216,7 @@ async def _computed(
         source=", ".join(places),
         text=render_result(result, [table.name for table, _ in read]),
         heading=cut(result.sql, _HEADING_CHARACTERS),
+        is_computed=True,
     )
     return render_evidence([found])
 

@@ -13,6 +13,7 @@ from graphrag_agent.answer_check.claims import find_claims
 from graphrag_agent.answer_check.dates import find_dates
 from graphrag_agent.answer_check.numbers import find_quantities
 from graphrag_agent.citations import Evidence, resolve_citations
+from graphrag_agent.tools.made_evidence import made_evidence
 
 LEAVE = "Sick leave lasts 10 days a year. It is paid in full.\n\nParental leave lasts twenty weeks."
 TRAVEL = "Trains are booked in second class. Receipts are required for expenses over $75."
@@ -223,3 +224,20 @@ def test_numbers_however_they_are_written(text: str, values: set[float], unit: s
 )
 def test_dates_however_they_are_written(text: str, readings: set[tuple[int | None, int | None, int | None]]):
     assert {reading for date in find_dates(text) for reading in date.readings} == readings
+
+
+@pytest.mark.parametrize(
+    ("claim", "support"),
+    [
+        ("In the second quarter 41 pieces were sold", "supported"),
+        ("One of each costs 1,940 euros together", "supported"),
+        ("Es wurden 41 Stück verkauft", "supported"),
+        ("In the second quarter 42 pieces were sold", "unsupported"),
+        ("Sales were good", "weak"),
+    ],
+)
+def test_a_figure_that_a_tool_worked_out_needs_no_words_around_it(claim: str, support: str):
+    text = "SQL: SELECT SUM(pieces) FROM sales WHERE quarter = 2\n\n| pieces | total |\n|---|---|\n| 41 | 1940.00 |\n"
+    computed = made_evidence("sql:shop:1", title="shop", source="shop", text=text, is_computed=True)
+    cited = resolve_citations(f"{claim} [{computed.id}].", {computed.id: computed})
+    assert check_answer(cited, {computed.id: computed}).sentences[0].support == support
