@@ -75,6 +75,20 @@ class ToolStart(AnyEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class ToolProgress(AnyEvent):
+    """A long tool call has done a part of its work."""
+
+    id: str
+    name: str
+    done: int
+    total: int
+    """Parts; may grow while it works."""
+    parent: str = ""
+    """As in `ToolStart`."""
+    type: Literal["tool_progress"] = "tool_progress"
+
+
+@dataclass(frozen=True, slots=True)
 class ToolEnd(AnyEvent):
     """A tool call has its result."""
 
@@ -137,6 +151,7 @@ Event = (
     | TextDelta
     | ThinkingDelta
     | ToolStart
+    | ToolProgress
     | ToolEnd
     | ClientToolsRequested
     | CitationFound

@@ -71,7 +71,7 @@ def tools_of(mode: str | Mode) -> tuple[str, ...]:
     mode = resolve_mode(mode)
     if mode.tools is not None:
         return tuple(name for name in mode.tools if name in BUILT_IN)
-    return DEFAULT_TOOLS if mode.nested is None else tuple(BUILT_IN)
+    return tuple(BUILT_IN) if mode.built_in == "all" else DEFAULT_TOOLS
 
 
 def build_query_writer(model: BaseChatModel | str) -> QueryWriter | None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from langchain_core.messages import BaseMessage
 
 from graphrag_agent import AgentContext, KnowledgeBase, RagAgent
-from graphrag_agent.assembly import build_rag_graph
+from graphrag_agent.events import ToolProgress, ToolStart, event_from_dict
 from graphrag_agent.testing import ScriptedChatModel, call
 from graphrag_agent.tools.evidence_message import read_evidence
 
@@ -67,13 +66,14 @@ def test_a_found_document_and_a_summary_are_cited_by_their_source(knowledge: Kno
     assert answer.outcome["ending"] == "answered"
 
 
-def test_progress_of_a_summary_goes_to_the_graphs_stream(knowledge: KnowledgeBase) -> None:
+def test_progress_of_a_summary_is_an_event_of_its_call(knowledge: KnowledgeBase) -> None:
     summarizing = call("summarize_documents", document_ids=["Leave policy"])
     with ScriptedChatModel(summarizing, "Leave is 25 days.", "Done.") as model:
-        graph = build_rag_graph(model=model, knowledge=knowledge)
-        parts: list[Any] = list(graph.stream({"messages": [("user", "Sum up.")]}, stream_mode="custom"))
-    told = [part for part in parts if part.get("event") == "tool_progress"]
-    assert told == [{"event": "tool_progress", "name": "summarize_documents", "done": 1, "total": 1}]
+        events = list(RagAgent(model=model, knowledge=knowledge).stream("Sum up."))
+    (start,) = [event for event in events if isinstance(event, ToolStart)]
+    (progress,) = [event for event in events if isinstance(event, ToolProgress)]
+    assert (progress.id, progress.name, progress.done, progress.total) == (start.id, "summarize_documents", 1, 1)
+    assert event_from_dict(progress.as_dict()) == progress
 
 
 def test_an_error_of_a_reading_tells_the_model_how_to_go_on(knowledge: KnowledgeBase) -> None:

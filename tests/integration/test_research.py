@@ -160,10 +160,10 @@ async def test_where_searches_find_nothing_new_nested_ones_are_closed_too():
     scripted = model(lambda messages, tools: call("knowledge_search", query=str(len(messages))) if tools else "None.")
     knowledge = CannedKnowledge(lambda query: [])
     await agent(knowledge, model=scripted, budget=Budget(stall_limit=2)).aask("q?")
-    assert [request.tools for request in scripted.requests][:3] == [
-        ("knowledge_search", "add", "research_question"),
-        ("knowledge_search", "add", "research_question"),
-        ("add",),
+    assert [set(request.tools) - {"run_python", "reason", "critique"} for request in scripted.requests][:3] == [
+        {"knowledge_search", "add", "research_question"},
+        {"knowledge_search", "add", "research_question"},
+        {"add"},
     ]
     assert scripted.requests[2].messages[-1].text.count("searching is closed") == 1
 
@@ -172,11 +172,9 @@ async def test_a_nested_turn_has_neither_itself_nor_the_clients_tools():
     scripted = model()
     schema = {"name": "ask_user", "parameters": {"type": "object", "properties": {}}}
     await agent(model=scripted).aask("What of alpha and beta?", context={"client_tools": [schema]})
-    offered = {frozenset(request.tools) for request in scripted.requests if request.tools}
-    assert offered == {
-        frozenset({"knowledge_search", "add", "research_question", "ask_user"}),
-        frozenset({"knowledge_search", "add"}),
-    }
+    outer, nested = sorted({frozenset(request.tools) for request in scripted.requests if request.tools}, key=len)[::-1]
+    assert outer >= {"knowledge_search", "add", "research_question", "ask_user"}
+    assert outer - nested == {"research_question", "ask_user"}
 
 
 async def test_a_request_that_leaves_it_no_tools_is_told():

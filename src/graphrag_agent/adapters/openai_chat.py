@@ -19,6 +19,7 @@ from graphrag_agent.events import (
     TextDelta,
     ThinkingDelta,
     ToolEnd,
+    ToolProgress,
     ToolStart,
     TurnEnded,
     TurnStarted,
@@ -55,7 +56,7 @@ class ChatStream:
             yield from self._text(event.text)
         elif isinstance(event, ThinkingDelta) and self._show_tools:
             yield self._chunk({"reasoning_content": event.text})
-        elif isinstance(event, ToolStart | ToolEnd) and self._show_tools:
+        elif isinstance(event, ToolStart | ToolProgress | ToolEnd) and self._show_tools:
             yield self._chunk({}, told={"event": event.as_dict()})
         elif isinstance(event, ClientToolsRequested):
             self._finish = "tool_calls"
@@ -134,7 +135,7 @@ def completion_of(events: Iterable[Event], *, model: str, created: int, show_too
         elif isinstance(event, TurnEnded):
             outcome = event.outcome
             finish = FINISH.get(str(outcome.get("ending")), "stop")
-        elif isinstance(event, ToolStart | ToolEnd):
+        elif isinstance(event, ToolStart | ToolProgress | ToolEnd):
             tools.append(event.as_dict())
         elif isinstance(event, ErrorRaised):
             raise GraphragError(event.message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from langchain_core.language_models import BaseChatModel
 
@@ -50,6 +51,8 @@ class Mode:
     """None: the caller's, or that of the settings."""
     tools: tuple[str, ...] | None = None
     """Names of the tools that are left of those that the graph is given; None: all."""
+    built_in: Literal["default", "all"] = "default"
+    """Which of the package's tools the graph is given: those that short answers need, or all that can be had."""
     budget: Budget | None = None
     """What a turn may spend; what is not given in it is as in the settings."""
     nested: Budget | None = None
@@ -94,7 +97,7 @@ MODES = {
     mode.name: mode
     for mode in (
         Mode(name="rag"),
-        Mode(name="research", prompt="research", budget=RESEARCH_BUDGET, nested=NESTED_BUDGET),
+        Mode(name="research", prompt="research", built_in="all", budget=RESEARCH_BUDGET, nested=NESTED_BUDGET),
     )
 }
 """The modes that the package brings."""

@@ -23,7 +23,7 @@ from graphrag_agent.tools.spec import TurnLeft
 OWN_SECONDS_SHARE = 0.75
 """Of the call's seconds, what the nested turn has before it must sum up: that may take a quarter of them again."""
 
-PROGRESS = ("tool_start", "tool_end")
+PROGRESS = ("tool_start", "tool_progress", "tool_end")
 """Events of the nested turn that are the outer one's progress; its text and its answer are for the model alone."""
 
 

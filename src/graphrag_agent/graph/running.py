@@ -19,6 +19,7 @@ from graphrag_agent.graph.loop import Request
 from graphrag_agent.graph.policy.budget import Spent, seconds_left
 from graphrag_agent.graph.policy.pairing import error_message, tool_message
 from graphrag_agent.tools.evidence_message import hits_of
+from graphrag_agent.tools.progress import running_call
 from graphrag_agent.tools.spec import ToolSpec, TurnLeft
 
 TRANSIENT = (ConnectionError, TimeoutError)
@@ -43,7 +44,8 @@ async def run_call(
     left = TurnLeft(max(0, request.limits.max_tool_calls - spent.run) // sharing, seconds)
     try:
         async with asyncio.timeout(seconds):
-            result = await _run(request.loop.tool_for(spec, request.scope), request, call, config, left)
+            with running_call(call["id"], spec.name):
+                result = await _run(request.loop.tool_for(spec, request.scope), request, call, config, left)
     except GraphBubbleUp:
         raise  # an interrupt of the tool's own belongs to the graph
     except Exception as error:

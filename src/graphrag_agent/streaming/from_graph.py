@@ -15,6 +15,7 @@ from graphrag_agent.events import (
     ClientToolsRequested,
     Event,
     ToolEnd,
+    ToolProgress,
     ToolStart,
     TurnEnded,
 )
@@ -60,6 +61,8 @@ def _from_custom(part: Any) -> Iterator[Event]:
     kind = fields.pop("event", None)  # a user's tool may write whatever it likes
     if kind == "tool_start":
         yield ToolStart(**fields)
+    elif kind == "tool_progress":
+        yield ToolProgress(**fields)
     elif kind == "tool_end":
         yield ToolEnd(**fields)
     elif kind == "answer":

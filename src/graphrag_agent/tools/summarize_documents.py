@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Annotated, Any, NamedTuple, Protocol
 
 from langchain_core.tools import InjectedToolArg, StructuredTool
-from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 from pydantic import Field, StringConstraints
 
@@ -23,6 +22,7 @@ from graphrag_agent.tools._library import MAX_ID_CHARACTERS, Library, OpenedDocu
 from graphrag_agent.tools._passages import Segment, cut_segments, passage_evidence, split_segments
 from graphrag_agent.tools.evidence_message import render_evidence
 from graphrag_agent.tools.made_evidence import made_evidence
+from graphrag_agent.tools.progress import tell_progress
 from graphrag_agent.tools.spec import ToolSpec
 
 logger = logging.getLogger(__name__)
@@ -178,7 +178,7 @@ class _Work:
     async def _part(self, writer: SummaryWriter, plan: _Plan, part: list[Segment]) -> _Summary | None:
         text = await self._asked(lambda: writer.summarize(plan.text_of(part), focus=self.focus, words=PART_WORDS))
         self.done += 1
-        _tell_progress(self.done, self.total)
+        tell_progress(self.done, self.total)
         return None if text is None else _Summary(text, part)
 
     async def _merged(self, writer: SummaryWriter, told: Sequence[_Summary], most: int) -> list[_Summary]:
@@ -269,11 +269,3 @@ def _written(plan: _Plan, summary: _Summary, focus: str, *, is_whole: bool) -> E
         heading=", ".join(part for part in ("Summary", place) if part),
         text=summary.text[:cut],
     )
-
-
-def _tell_progress(done: int, total: int) -> None:
-    try:
-        write = get_stream_writer()
-    except (RuntimeError, KeyError):  # called outside a graph, or by another runnable
-        return
-    write({"event": "tool_progress", "name": "summarize_documents", "done": done, "total": total})
