@@ -17,6 +17,9 @@ from graphrag_agent.citations import Evidence
 from graphrag_agent.documents import Hit, assign_short_ids
 from graphrag_agent.retrieval.evidence_tags import CLOSING_TAG, opening_tag, without_tags
 
+READS_ON = "reads_on"
+"""In an artifact: its hits follow each other in a document, and the note says where to read on."""
+
 _REQUIRED_FIELDS = {"id", "chunk_id", "document_id", "score", "start", "end", "at"}
 _PLACE_FIELDS = (
     *("id", "chunk_id", "document_id", "title", "source", "page", "heading", "score", "start", "end"),

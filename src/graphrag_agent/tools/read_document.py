@@ -23,7 +23,7 @@ from graphrag_agent.tools._library import (
     plain,
 )
 from graphrag_agent.tools._passages import Segment, cut_segments, join_segments, passage_evidence, split_segments
-from graphrag_agent.tools.evidence_message import render_evidence
+from graphrag_agent.tools.evidence_message import READS_ON, render_evidence
 from graphrag_agent.tools.spec import ToolSpec
 
 READ_TOKENS = 2_000
@@ -106,7 +106,8 @@ def _read(
     taken = cut_segments(text, segments, part.start, part.end, READ_TOKENS)
     shown = [item for item in (passage_evidence(document, segment) for segment in join_segments(text, taken)) if item]
     end = taken[-1].end if taken else part.end
-    return render_evidence(shown, note=_note(text, part, end))
+    content, artifact = render_evidence(shown, note=_note(text, part, end))
+    return content, {**artifact, READS_ON: True}
 
 
 def _rest(text: str, start: int) -> _Part:

@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage, ToolMessage
 from graphrag_agent.citations import Evidence
 from graphrag_agent.graph.policy.packing import cut_to_sentences
 from graphrag_agent.token_estimate import estimate_tokens
-from graphrag_agent.tools.evidence_message import hits_of, note_of, read_evidence, render_evidence
+from graphrag_agent.tools.evidence_message import READS_ON, hits_of, note_of, read_evidence, render_evidence
 
 RESULT_SHARE = 0.5
 """No single result may take more of the whole budget than this."""
@@ -54,6 +54,9 @@ def _cut_evidence(result: ToolMessage, room: int) -> ToolMessage:
     left_out, shortened = len(evidence) - len(kept), sum(item.left_out > 0 for item in kept)
     told = f"{left_out} of {len(evidence)} passages were left out: the tokens for this turn are spent."
     note = " ".join(part for part in (note_of(result), told if left_out else "") if part)
+    if result.artifact.get(READS_ON):  # its own note tells where the uncut text ends
+        start = kept[-1].end if kept else evidence[0].start
+        note = f"The tokens for this turn are spent, so this is cut short; what follows it begins at start={start}."
     content, found = render_evidence(kept, note=note)
     artifact = {**result.artifact, **found}
     if "trace" in artifact:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from graphrag_agent.citations import Evidence
 from graphrag_agent.graph.policy.pairing import tool_message
 from graphrag_agent.graph.policy.result_budget import fit_results, tokens_shown
-from graphrag_agent.tools.evidence_message import read_evidence, render_evidence
+from graphrag_agent.tools.evidence_message import READS_ON, read_evidence, render_evidence
 
 CALL = {"id": "1", "name": "search"}
 
@@ -50,6 +50,20 @@ def test_the_last_passage_that_fits_is_kept_in_part_by_whole_sentences_with_righ
     assert fitted.text.endswith("Note: One leg failed.")
     assert kept.left_out == sentences
     assert "passages were left out" not in fitted.text
+
+
+def test_a_reading_that_is_cut_tells_where_to_read_on_from_what_is_shown():
+    pieces = [passage(0, 228, "a2b34"), passage(228, 456, "a2b35"), passage(456, len(DOCUMENT), "a2b36")]
+    content, artifact = render_evidence(pieces, note=f"Characters 0 to {len(DOCUMENT)}: the document ends here.")
+    starts = set()
+    for limit in range(120, 600, 20):
+        (fitted,) = fit_results([tool_message(CALL, content, {**artifact, READS_ON: True})], shown=0, limit=limit)
+        kept = list(read_evidence([fitted]).values())
+        if fitted.text != content:
+            assert "document ends here" not in fitted.text
+            assert f"begins at start={kept[-1].end if kept else 0}." in fitted.text
+            starts.add(len(kept))
+    assert starts >= {1, 2}
 
 
 def test_an_exception_is_never_left_behind():
