@@ -137,7 +137,7 @@ def test_tenants_and_groups_are_apart(home: Path):
         (("ask", "x", "--model", "openai:gpt-5"), {}, 1, "needs OPENAI_API_KEY"),
         (("ask", "  "), {}, 1, "question='  ' is empty"),
         (("ask", "x"), {"GRAPHRAG_MAX_ROUNDS": "0"}, 1, "GRAPHRAG_MAX_ROUNDS='0'"),
-        (("ask", "x"), {"GRAPHRAG_MODLE": "x"}, 1, "GRAPHRAG_MODLE='x' is no setting; did you mean GRAPHRAG_MODEL?"),
+        (("ask", "x"), {"GRAPHRAG_MODELL": "x"}, 1, "GRAPHRAG_MODELL='x' is no setting; did you mean GRAPHRAG_MODEL?"),
         (("search", "x", "--top-k", "0"), {}, 2, "--top-k"),
         (("ingest",), {}, 2, "PATH"),
     ],

@@ -145,7 +145,7 @@ def test_the_store_is_divided_and_assistants_and_crons_are_the_operators(url: st
         assert label not in {namespace[0] for namespace in seen}
         for body in ({"graph_id": "rag"}, {"graph_id": "rag", "config": {"configurable": {"a": 1}}}):
             assert anna.post("/assistants", json=body).status_code == 403
-        assert len(anna.post("/assistants/search", json={}).json()) == 1
+        assert len(anna.post("/assistants/search", json={}).json()) == 2
         cron = {"schedule": "* * * * *", "assistant_id": "rag", "input": QUESTION}
         assert anna.post("/runs/crons", json=cron).status_code == 403
 
