@@ -40,6 +40,16 @@ def test_the_second_reader_gets_the_same_messages_in_a_list_of_its_own():
     assert len(messages_of(ours.loads_typed(data))) == 200
 
 
+def test_what_was_written_after_a_full_copy_is_decoded_once_too():
+    ours, written = KeptSnapshots(), [HumanMessage("What holds?"), AIMessage("Ten days.", id="a")]
+    data = JsonPlusSerializer().dumps_typed(written)
+    first, second = ours.loads_typed(data), ours.loads_typed(data)
+    assert first == second == written
+    assert [one is other for one, other in zip(first, second, strict=True)] == [True, True]
+    other = ours.loads_typed(JsonPlusSerializer().dumps_typed([AIMessage("Ten days.", id="b")]))
+    assert (other[0].id, first[1].id) == ("b", "a")
+
+
 def test_the_least_recently_used_goes_when_there_is_too_much(monkeypatch: pytest.MonkeyPatch):
     data = [encoded(number) for number in range(3)]
     monkeypatch.setattr(kept_snapshots, "MAX_BYTES", int(2.5 * len(data[0][1])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -10,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from graphrag_agent.citations import resolve_citations
 from graphrag_agent.context import Budget
 from graphrag_agent.graph.policy.packing import cut_to_sentences
-from graphrag_agent.graph.prompts.history import split_history, tokens_of, turns_backwards
+from graphrag_agent.graph.prompts.history import split_history, text_of, tokens_of, turns_backwards
 from graphrag_agent.graph.prompts.loading import render_prompt
 from graphrag_agent.models.sentences import split_sentences
 from graphrag_agent.token_estimate import estimate_tokens
@@ -90,7 +91,7 @@ def digest_lines(history: Sequence[BaseMessage], start: int, end: int, limit: in
         turn = history[begin:stop]
         if not (isinstance(turn[0], HumanMessage) and isinstance(turn[-1], AIMessage)):
             continue
-        line = f"- {_line(turn[0].text)} -> {_line(_gist(turn[-1].text))}"
+        line = f"- {_line(text_of(turn[0]))} -> {_line(_gist(text_of(turn[-1])[:READ_CHARACTERS]))}"
         limit -= estimate_tokens(line) + 1
         if limit < 0:
             break
@@ -98,9 +99,9 @@ def digest_lines(history: Sequence[BaseMessage], start: int, end: int, limit: in
     return lines[::-1]
 
 
-def _gist(answer: str) -> str:
+@lru_cache(maxsize=1_024)  # the same answers are shown in every round and turn
+def _gist(text: str) -> str:
     """The first sentence that cites something, else the first, without ids: they stand for nothing in a later turn."""
-    text = answer[:READ_CHARACTERS]
     sentences = [sentence.text for sentence in split_sentences(text)] or [text]
     marked = (sentence for sentence in sentences if "[" in sentence)  # as every committed mark is written
     cited = (shown for sentence in marked if (shown := resolve_citations(sentence, {}).text) != sentence)
