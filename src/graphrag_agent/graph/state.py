@@ -15,9 +15,10 @@ from langgraph.channels import DeltaChannel, UntrackedValue
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Overwrite
 
-SNAPSHOT_FREQUENCY = 30
-"""Updates of `messages` (two a turn) between full copies in a checkpoint. Every turn reads back to the last copy: with
-langgraph's 100, turn 50 costs 1.45x the CPU of turn 1 (SQLite, durability sync), with 30 1.05x for 1 % more bytes."""
+SNAPSHOT_FREQUENCY = 60
+"""Updates of `messages` (two a turn) between full copies in a checkpoint. Every turn reads back to the last copy, and
+copies are as long as the thread: with 30 turn 800 adds 46 KB to a SQLite file, with 60 23 KB, with 100 17 KB; but with
+100 turn 50 costs 1.37x the CPU of turn 1 where LangGraph's own saver decodes each message anew (durability sync)."""
 
 
 def merge_messages(state: Sequence[BaseMessage], writes: Sequence[Any]) -> list[BaseMessage]:
