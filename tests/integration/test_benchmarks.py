@@ -135,7 +135,8 @@ def test_the_check_of_citations_is_measured_on_both_languages(tmp_path: Path, ca
     assert "false: number" in capsys.readouterr().out
 
 
-def test_growth_tells_what_each_contender_leaves_on_disk():
+def test_growth_tells_what_each_contender_leaves_on_disk(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(growth, "FSYNC_TURNS", (1, 3))
     ours, theirs = growth.Case("sqlite", "graphrag_agent", "sync"), growth.Case("sqlite", "create_agent", "async")
     report_ = growth.measure([ours, theirs], 12)
     small, large = report_["rows"]
