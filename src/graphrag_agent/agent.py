@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from graphrag_agent.assembly import RagGraph, budget_from, build_loop, compile_loop
 from graphrag_agent.context import AgentContext, Budget
 from graphrag_agent.conversation.answer import Answer, Collected
-from graphrag_agent.conversation.cited_places import LocatedCitation, Readable, locate_citations
+from graphrag_agent.conversation.cited_places import LocatedCitation, locate_citations
 from graphrag_agent.conversation.starts import Ask, Edit, Regenerate, Resume, Start
 from graphrag_agent.conversation.thread_history import Branch
 from graphrag_agent.conversation.turns import Durability, TurnRules, Turns
@@ -26,13 +26,13 @@ from graphrag_agent.events import ErrorRaised, Event, id_after
 from graphrag_agent.graph.modes import Mode, resolve_mode
 from graphrag_agent.identity import Principal, acting_as, acting_principal, owner_of
 from graphrag_agent.models.factory import load_chat_model
-from graphrag_agent.persistence.kept_snapshots import build_serializer
+from graphrag_agent.persistence.kept_messages import build_serializer
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.settings import Settings, load_settings
 from graphrag_agent.streaming.own_task import in_own_task
 from graphrag_agent.sync_edge import iterator_twin, sync_twin
 from graphrag_agent.tool_assembly import registry_from
-from graphrag_agent.tools.knowledge_search import Searchable
+from graphrag_agent.tools.knowledge_search import Readable, Searchable
 from graphrag_agent.tools.spec import ToolSpec
 
 ContextLike = AgentContext | Mapping[str, Any] | None

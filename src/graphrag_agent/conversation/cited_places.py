@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from langchain_core.messages import BaseMessage
 
@@ -13,19 +13,9 @@ from graphrag_agent.citations import Citation
 from graphrag_agent.citations.values import digest_of
 from graphrag_agent.errors import DocumentNotFoundError, GraphragError
 from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.tools.knowledge_search import Readable
 
 logger = logging.getLogger(__name__)
-
-
-@runtime_checkable
-class Readable(Protocol):
-    """A knowledge base whose documents can be read."""
-
-    async def aread(
-        self, document_id: str, *, start: int = 0, end: int | None = None, scope: Scope | None = None
-    ) -> str:
-        """The document's text from `start` to `end`. Raises DocumentNotFoundError when it isn't in the scope."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def guard_rules(request: Request, turn: Sequence[BaseMessage], ledger: Mapping[s
 def with_unique_ids(turn: Sequence[AnyMessage]) -> tuple[list[AnyMessage], list[AnyMessage]]:
     """The turn with short ids of the newest results that stand for one passage only, and the results so changed.
 
-    Calls with a task of their own don't see each other's results, so theirs are settled by the next model message.
+    Here alone, before a model sees them: calls with a task of their own don't see each other's results.
     """
     newest = newest_results(turn)
     earlier = list(turn[: len(turn) - len(newest)])

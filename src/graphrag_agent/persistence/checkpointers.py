@@ -13,7 +13,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graphrag_agent.errors import MissingExtraError, SettingsError
-from graphrag_agent.persistence.kept_snapshots import build_serializer
+from graphrag_agent.persistence.kept_messages import build_serializer
 from graphrag_agent.settings import Settings
 from graphrag_agent.sync_edge import run_sync
 

@@ -16,7 +16,6 @@ from starlette.responses import Response
 
 from graphrag_agent.agent import RagAgent
 from graphrag_agent.assembly import LazyKnowledge, home_of, open_knowledge_base
-from graphrag_agent.conversation.cited_places import Readable
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.persistence.checkpointers import checkpointer_from
 from graphrag_agent.server.chat_routes import ChatRoutes
@@ -29,6 +28,7 @@ from graphrag_agent.server.thread_routes import ThreadRoutes
 from graphrag_agent.server.tokens import Authenticate
 from graphrag_agent.server.turn_routes import TurnRoutes
 from graphrag_agent.settings import Settings
+from graphrag_agent.tools.knowledge_search import Readable
 
 
 def create_app(

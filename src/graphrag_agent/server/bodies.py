@@ -10,11 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphrag_agent.context import AgentContext
 from graphrag_agent.conversation.answer import Answer
-from graphrag_agent.conversation.cited_places import Readable, locate_citations
+from graphrag_agent.conversation.cited_places import locate_citations
 from graphrag_agent.identity import Principal
 from graphrag_agent.persistence.threads import ThreadPage
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.server.served import safe_outcome
+from graphrag_agent.tools.knowledge_search import Readable
 
 _Name = Field(default=None, min_length=1, max_length=128)
 

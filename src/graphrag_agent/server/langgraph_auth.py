@@ -13,6 +13,7 @@ from typing import Any, cast
 from langgraph_sdk import Auth
 
 from graphrag_agent.errors import SettingsError
+from graphrag_agent.graph.loop import principal_of
 from graphrag_agent.identity import OWNER_KEY, Principal, owner_of
 from graphrag_agent.server.tokens import Authenticate, BearerTokens, bearer_of
 from graphrag_agent.settings import Settings
@@ -80,4 +81,4 @@ def user_from(principal: Principal) -> Auth.types.MinimalUserDict:
 
 def owner_of_user(user: Any) -> str:
     """Whose a thread is that this user begins."""
-    return owner_of(Principal(tenant=str(user["tenant"]), user=str(user.identity)))
+    return owner_of(principal_of(user))

@@ -13,12 +13,12 @@ from starlette.requests import Request
 
 from graphrag_agent.adapters.turn_log import TurnLog
 from graphrag_agent.agent import RagAgent
-from graphrag_agent.conversation.cited_places import Readable
 from graphrag_agent.events import ErrorRaised, Event, TurnEnded, TurnStarted, id_after
 from graphrag_agent.identity import Principal, owner_of
 from graphrag_agent.persistence.threads import thread_owner
 from graphrag_agent.server.limits import Limits, TurnSlots
 from graphrag_agent.server.problems import Problem, problem_of, unknown_thread, without_secrets
+from graphrag_agent.tools.knowledge_search import Readable
 
 T = TypeVar("T")
 MAX_LOGS = 1_000

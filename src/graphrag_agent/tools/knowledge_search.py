@@ -44,7 +44,7 @@ class Readable(Protocol):
     async def aread(
         self, document_id: str, *, start: int = 0, end: int | None = None, scope: Scope | None = None
     ) -> str:
-        """The document's text from `start` to `end`."""
+        """The document's text from `start` to `end`. Raises DocumentNotFoundError when it isn't in the scope."""
         ...
 
 

@@ -13,7 +13,6 @@ from graphrag_agent.graph.policy.budget import Spent
 from graphrag_agent.graph.policy.result_budget import fit_results, tokens_shown
 from graphrag_agent.graph.running import run_call
 from graphrag_agent.graph.state import TurnState
-from graphrag_agent.tools.evidence_message import rename_in
 
 MAX_QUERY_CHARACTERS = 2_000
 """A pasted document is no query; its beginning usually says what is wanted."""
@@ -30,7 +29,6 @@ async def retrieve_once(loop: Loop, state: TurnState, config: RunnableConfig) ->
     asked = AIMessage("", tool_calls=[call], id=f"ask-{spent.question}")
     result = await run_call(request, call, config, spent)
     turn = state.get("turn") or []  # evidence of earlier turns may stand in it
-    settled = rename_in([result], turn)
-    fitted = fit_results(settled, shown=tokens_shown(turn), limit=request.limits.max_evidence_tokens)
+    fitted = fit_results([result], shown=tokens_shown(turn), limit=request.limits.max_evidence_tokens)
     budget = spent.plus(run=1).at(time.time())
     return Command(update={"turn": [asked, *fitted], "budget": budget}, goto="model")

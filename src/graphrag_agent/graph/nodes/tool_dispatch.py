@@ -19,7 +19,6 @@ from graphrag_agent.graph.policy.result_budget import fit_results, tokens_shown
 from graphrag_agent.graph.policy.usage import usage_of
 from graphrag_agent.graph.running import run_call
 from graphrag_agent.graph.state import TurnState
-from graphrag_agent.tools.evidence_message import rename_in
 
 
 class SingleCall(TypedDict):
@@ -43,8 +42,7 @@ async def tool_dispatch(loop: Loop, state: TurnState | SingleCall, config: Runna
         return Command(update={"turn": fit_results([alone], shown=0, limit=limit)}, goto=goto)
     turn, early = state["turn"], state.get("early") or {}
     results = await _run_all(request, _own_calls(request, turn), early, config, spent)
-    settled = rename_in(results, turn)
-    fitted = fit_results(settled, shown=tokens_shown(turn), limit=limit)
+    fitted = fit_results(results, shown=tokens_shown(turn), limit=limit)
     return Command(update={"turn": fitted}, goto=goto)
 
 

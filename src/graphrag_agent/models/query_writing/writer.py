@@ -9,6 +9,7 @@ from functools import cached_property
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.constants import TAG_NOSTREAM
 
 from graphrag_agent.models.thoughts import without_thoughts
 from graphrag_agent.prompt_files import PromptFiles
@@ -16,7 +17,7 @@ from graphrag_agent.prompt_files import PromptFiles
 MAX_REPLY_CHARACTERS = 8_000
 """Of a reply, more is not even read."""
 
-_QUIET: RunnableConfig = {"tags": ["nostream"], "run_name": "query_writer"}
+_QUIET: RunnableConfig = {"tags": [TAG_NOSTREAM], "run_name": "query_writer"}
 """LangGraph keeps the tokens of a run with this tag out of the graph's own stream."""
 _render = PromptFiles(__package__).render
 _MARKER = re.compile(r"^\s*(?:(?:[-*•–]|\d{1,2}[.)、:]|(?:query|q)\s*\d*\s*:)\s+)+", re.IGNORECASE)

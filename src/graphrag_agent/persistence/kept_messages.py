@@ -24,7 +24,7 @@ MIN_BYTES = 64
 """Smaller ones are no messages."""
 
 
-class KeptSnapshots(JsonPlusSerializer):
+class KeptMessages(JsonPlusSerializer):
     """LangGraph's own serializer and format; only decoded messages, also those of full copies, are kept for later.
 
     They are named by a hash of their bytes, so nobody is given what was not in his own file. The list is new for each
@@ -75,4 +75,4 @@ class KeptSnapshots(JsonPlusSerializer):
 def build_serializer() -> JsonPlusSerializer:
     """The serializer for our own checkpointers; LangGraph's where it no longer has what ours relies on."""
     known = hasattr(jsonplus, "EXT_DELTA_SNAPSHOT") and hasattr(JsonPlusSerializer(), "_unpack_ext_hook")
-    return KeptSnapshots() if known else JsonPlusSerializer()
+    return KeptMessages() if known else JsonPlusSerializer()

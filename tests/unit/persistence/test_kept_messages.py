@@ -8,8 +8,8 @@ from langgraph.checkpoint.serde import jsonplus
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
-from graphrag_agent.persistence import kept_snapshots
-from graphrag_agent.persistence.kept_snapshots import KeptSnapshots, build_serializer
+from graphrag_agent.persistence import kept_messages
+from graphrag_agent.persistence.kept_messages import KeptMessages, build_serializer
 
 
 def encoded(number: int = 1, *, length: int = 100) -> tuple[str, bytes]:
@@ -22,7 +22,7 @@ def messages_of(value: Any) -> list[Any]:
 
 
 def test_what_is_read_is_what_langgraph_reads():
-    data, ours = encoded(), KeptSnapshots()
+    data, ours = encoded(), KeptMessages()
     plain = JsonPlusSerializer().loads_typed(data)
     assert ours.loads_typed(data) == plain
     assert ours.loads_typed(data) == plain, "and the second time too"
@@ -31,7 +31,7 @@ def test_what_is_read_is_what_langgraph_reads():
 
 
 def test_the_second_reader_gets_the_same_messages_in_a_list_of_its_own():
-    data, ours = encoded(), KeptSnapshots()
+    data, ours = encoded(), KeptMessages()
     first, second = messages_of(ours.loads_typed(data)), messages_of(ours.loads_typed(data))
     third = messages_of(ours.loads_typed(data))
     assert second[0] is third[0], "decoded once"
@@ -41,7 +41,7 @@ def test_the_second_reader_gets_the_same_messages_in_a_list_of_its_own():
 
 
 def test_what_was_written_after_a_full_copy_is_decoded_once_too():
-    ours, written = KeptSnapshots(), [HumanMessage("What holds?"), AIMessage("Ten days.", id="a")]
+    ours, written = KeptMessages(), [HumanMessage("What holds?"), AIMessage("Ten days.", id="a")]
     data = JsonPlusSerializer().dumps_typed(written)
     first, second = ours.loads_typed(data), ours.loads_typed(data)
     assert first == second == written
@@ -52,8 +52,8 @@ def test_what_was_written_after_a_full_copy_is_decoded_once_too():
 
 def test_the_least_recently_used_goes_when_there_is_too_much(monkeypatch: pytest.MonkeyPatch):
     data = [encoded(number) for number in range(3)]
-    monkeypatch.setattr(kept_snapshots, "MAX_BYTES", int(2.5 * len(data[0][1])))
-    ours = KeptSnapshots()
+    monkeypatch.setattr(kept_messages, "MAX_BYTES", int(2.5 * len(data[0][1])))
+    ours = KeptMessages()
     for at in (0, 1, 0, 2):
         ours.loads_typed(data[at])
     assert len(ours._kept) == 2
@@ -62,6 +62,6 @@ def test_the_least_recently_used_goes_when_there_is_too_much(monkeypatch: pytest
 
 
 def test_a_langgraph_that_has_changed_gets_its_own_serializer(monkeypatch: pytest.MonkeyPatch):
-    assert type(build_serializer()) is KeptSnapshots
+    assert type(build_serializer()) is KeptMessages
     monkeypatch.delattr(jsonplus, "EXT_DELTA_SNAPSHOT")
     assert type(build_serializer()) is JsonPlusSerializer
