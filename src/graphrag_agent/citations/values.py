@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Support = Literal["supported", "weak", "unsupported"]
@@ -95,15 +95,16 @@ class Citation:
     @property
     def place(self) -> dict[str, Any]:
         """Everything but the texts: what a thread keeps (DESIGN 8: no tool payload in it)."""
-        told = {name: value for name, value in asdict(self).items() if name != "text"}
-        told["quotes"] = [{"start": quote.start, "end": quote.end} for quote in self.quotes]
-        return told
+        told = self.as_dict()
+        del told["text"]
+        return {**told, "quotes": [{"start": quote.start, "end": quote.end} for quote in self.quotes]}
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, JSON-like; `Citation(**...)` reads it."""
-        told = asdict(self)
-        told["quotes"] = list(told["quotes"])
-        return told
+        # not dataclasses.asdict, which copies each text: a tenth of the CPU
+        told = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        quotes = [{"start": quote.start, "end": quote.end, "text": quote.text} for quote in self.quotes]
+        return {**told, "quotes": quotes}
 
     def with_text(self, text: str) -> Citation:
         """The same citation with its text, and the texts of its quotes."""

@@ -31,7 +31,8 @@ Protocol = Literal["native", "text", "one_shot", "none"]
 """How the model gets at the tools: calls of its own, calls as text, one search before it speaks, not at all."""
 SEARCH_TOOL = "knowledge_search"
 KEPT = 128
-"""Bound models and bound tools kept; the least recently used go first."""
+"""Requests, bound models and bound tools kept; the least recently used go first."""
+NO_OPTIONS = AgentContext()
 
 T = TypeVar("T")
 
@@ -74,6 +75,7 @@ class Loop:
     """The mode's, for a model with tools; empty: that of a rag agent."""
     is_nested: bool = False
     """Its turns answer for another turn, which is handed the evidence that they cite."""
+    _requests: RecentlyMade[Request] = field(default_factory=RecentlyMade)
     _models: RecentlyMade[Runnable[Any, BaseMessage]] = field(default_factory=RecentlyMade)
     _schema_tokens: RecentlyMade[int] = field(default_factory=RecentlyMade)
     _bound_tools: RecentlyMade[BaseTool] = field(default_factory=RecentlyMade)
@@ -82,9 +84,10 @@ class Loop:
     def request(self) -> Request:
         """The request of the run that the calling node belongs to."""
         runtime = get_runtime(AgentContext)
-        context = runtime.context or AgentContext()  # None when the caller passes nothing (LANGGRAPH.md A8)
+        context = runtime.context or NO_OPTIONS  # None when the caller passes nothing (LANGGRAPH.md A8)
         principal = acting_principal() if runtime.server_info is None else principal_of(runtime.server_info.user)
-        return Request(self, context, principal)
+        # a context can't be hashed; a request keeps its own, so that no other object has its id meanwhile
+        return self._requests.get((id(context), principal), lambda: Request(self, context, principal))
 
     def bound_to(self, tools: ToolRegistry, protocol: Protocol) -> Runnable[Any, BaseMessage]:
         """The chat model with these tools; without any it still reads the turn in its own protocol."""
@@ -129,7 +132,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Request:
-    """One run's options and identity. Computed anew in each node, so that permissions are today's."""
+    """One run's options and identity; each node asks who is acting, so that permissions are today's."""
 
     loop: Loop
     context: AgentContext

@@ -38,6 +38,8 @@ class Scope:
         source_types: Iterable[str] | None = None,
     ) -> Scope:
         """The part of this scope that also lies in the given sets; None leaves a field as it is, a text is one name."""
+        if collections is None and document_ids is None and source_types is None:
+            return self
         return replace(
             self,
             collections=_both(self.collections, collections),

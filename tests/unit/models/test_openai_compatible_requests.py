@@ -95,7 +95,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "without usage": {"stream_usage": False},
 }
 
-SENT_HEADERS = ("authorization", "content-type", "accept", "x-team", "user-agent")
+SENT_HEADERS = (
+    "authorization",
+    "content-type",
+    "accept",
+    "x-team",
+    "user-agent",
+    "x-stainless-read-timeout",
+)
 
 
 @pytest.fixture(scope="module")
@@ -164,9 +171,23 @@ async def test_options_of_one_call_are_sent_as_chat_openai_sends_them(server):
         "stop": ["a"],
         "extra_body": {"k": 1},
         "extra_headers": {"x-team": "u"},
+        "extra_query": {"api-version": "2"},
+        "timeout": 7.0,
         "max_tokens": 3,
     }
     await assert_same_requests(server, four_ways("x", **options))
+
+
+@pytest.mark.parametrize("model", [ChatOpenAI, our_model], ids=["ChatOpenAI", "ours"])
+async def test_a_parameter_that_does_not_exist_is_refused_and_named(server, model):
+    built = model(model="m", base_url=server.base_url, api_key="k", model_kwargs={"temprature": 0.2})
+    sent = len(server.bodies)
+    for ask in (lambda: built.invoke("x"), lambda: list(built.stream("x"))):
+        with pytest.raises(TypeError, match="temprature"):
+            ask()
+    with pytest.raises(TypeError, match="temprature"):
+        await built.ainvoke("x")
+    assert len(server.bodies) == sent
 
 
 async def test_structured_output_is_left_to_the_library(server):

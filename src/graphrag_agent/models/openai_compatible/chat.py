@@ -22,7 +22,7 @@ from graphrag_agent.models.openai_compatible.exchange import (
     json_body,
     sdk_errors,
 )
-from graphrag_agent.models.openai_compatible.lean_requests import LeanRequests, slim
+from graphrag_agent.models.openai_compatible.lean_requests import LeanRequests, posted
 from graphrag_agent.models.openai_compatible.library import library_errors, missing_hooks
 from graphrag_agent.models.openai_compatible.reply import Delta, Reply
 
@@ -80,7 +80,7 @@ class LeanCalls(LeanRequests, Conversion, _Model):
             return self._to_result(reply, self._message_id(run_manager))
         payload = self._whole_payload(messages, stop, kwargs)
         with library_errors():
-            response = self.client.with_raw_response.create(**slim(payload)).http_response
+            response = self.root_client.post(**posted(payload)).http_response
             with sdk_errors(response):
                 return self._read_completion(json_body(response))
 
@@ -103,7 +103,7 @@ class LeanCalls(LeanRequests, Conversion, _Model):
             return self._to_result(reply, self._message_id(run_manager))
         payload = self._whole_payload(messages, stop, kwargs)
         with library_errors():
-            response = (await self.async_client.with_raw_response.create(**slim(payload))).http_response
+            response = (await self.root_async_client.post(**posted(payload))).http_response
             with sdk_errors(response):
                 return self._read_completion(json_body(response))
 
@@ -143,7 +143,7 @@ class LeanCalls(LeanRequests, Conversion, _Model):
     def _receive(self, reply: Reply, payload: dict[str, Any]) -> Iterator[ChatGenerationChunk]:
         """The chunks of one streamed reply. A read of a sync client can't be looked into: one chunk for each."""
         with library_errors():
-            response = self.client.with_raw_response.create(**slim(payload)).http_response
+            response = self.root_client.post(**posted(payload)).http_response
             with sdk_errors(response), closing(response):
                 if not is_event_stream(response):
                     response.read()
@@ -162,7 +162,7 @@ class LeanCalls(LeanRequests, Conversion, _Model):
     async def _areceive(self, reply: Reply, payload: dict[str, Any]) -> AsyncGenerator[ChatGenerationChunk, None]:
         """The chunks of one streamed reply, one for all that has arrived."""
         with library_errors():
-            response = (await self.async_client.with_raw_response.create(**slim(payload))).http_response
+            response = (await self.root_async_client.post(**posted(payload))).http_response
             with sdk_errors(response):
                 if not is_event_stream(response):
                     await response.aread()

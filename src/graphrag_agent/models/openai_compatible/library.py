@@ -20,13 +20,20 @@ HOOKS: dict[str, Callable[[inspect.Signature], object]] = {
 }
 """The methods that our calls need of ChatOpenAI beyond its documented interface, and how they call them."""
 
-FIELDS = ("client", "async_client", "include_response_headers", "model_name", "output_version", "stream_chunk_timeout")
+FIELDS = (
+    "include_response_headers",
+    "model_name",
+    "output_version",
+    "root_async_client",
+    "root_client",
+    "stream_chunk_timeout",
+)
 """The fields that they read."""
 
 
 def missing_hooks(model_class: type[BaseModel]) -> list[str]:
     """What our calls rely on and this class lacks, or has in another shape."""
-    from openai.resources.chat.completions import AsyncCompletions, Completions
+    import openai
 
     missing = [name for name in FIELDS if name not in model_class.model_fields]
     if not isinstance(getattr(model_class, "_default_params", None), property):
@@ -36,9 +43,9 @@ def missing_hooks(model_class: type[BaseModel]) -> list[str]:
             bind(inspect.signature(getattr(model_class, name)))
         except (AttributeError, TypeError):
             missing.append(name)
-    for resource in (Completions, AsyncCompletions):
-        if "extra_body" not in inspect.signature(resource.create).parameters:
-            missing.append(f"{resource.__name__}.create(extra_body=...)")
+    for client in (openai.OpenAI, openai.AsyncOpenAI):
+        lacking = {"path", "body", "cast_to", "options", "stream"} - inspect.signature(client.post).parameters.keys()
+        missing += [f"{client.__name__}.post({name})" for name in sorted(lacking)]
     return missing
 
 
