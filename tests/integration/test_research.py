@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import BaseMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graphrag_agent import AgentContext, Budget, Principal, RagAgent, acting_as, build_rag_graph
@@ -16,8 +17,10 @@ from graphrag_agent.events import TextDelta, ToolEnd, ToolStart
 from graphrag_agent.graph.modes import NESTED_BUDGET, Mode
 from graphrag_agent.persistence.checkpointers import open_checkpointer
 from graphrag_agent.testing import ScriptedChatModel, call
+from graphrag_agent.token_estimate import estimate_tokens
 from graphrag_agent.tools import research_question as tool_module
 from graphrag_agent.tools.evidence_message import read_evidence
+from graphrag_agent.tools.spec import ToolSpec
 from tests.canned import CannedKnowledge, id_of
 from tests.research_world import CONFIG, PAYLOAD, QUESTIONS, passage_of, play, research_graph
 
@@ -328,6 +331,55 @@ async def test_a_nested_turn_that_had_ended_is_not_begun_again(tmp_path: Path, m
 
 def died(*_: Any) -> Any:
     raise DiedError
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["outer turn", "nested turn"])
+async def test_of_calls_side_by_side_none_that_had_ended_runs_again(nested: bool):
+    """Elsewhere calls without side effects share a task; research takes minutes, so here each has its own."""
+    ran: list[str] = []
+
+    async def lookup(name: str) -> str:
+        """Look it up."""
+        ran.append(name)
+        if name == "slow" and ran.count("slow") == 1:
+            await asyncio.sleep(0.2)
+            raise DiedError
+        return f"found {name}"
+
+    def step(messages: list[BaseMessage], tools: tuple[str, ...]) -> Any:
+        if any(message.type == "tool" for message in messages):
+            return "Done."
+        if nested and "research_question" in tools:
+            return call("research_question", question="alpha")
+        return [call("lookup", name="quick"), call("lookup", name="slow")]
+
+    saver, spec = InMemorySaver(), ToolSpec(tool(lookup), side_effect_free=True)
+    graphs = [
+        build_rag_graph(model=model(step), knowledge=Knowledge(), tools=[spec], mode="research", checkpointer=saver)
+        for _ in range(2)
+    ]
+    with pytest.raises(DiedError):
+        await graphs[0].ainvoke(ASK, CONFIG, durability="sync")
+    done = await graphs[1].ainvoke(None, CONFIG, durability="sync")
+    assert done["messages"][-1].text == "Done."
+    assert sorted(ran) == ["quick", "slow", "slow"]
+
+
+async def test_results_of_calls_with_tasks_of_their_own_fit_the_turn_together():
+    def tell(name: str) -> str:
+        """Tell it."""
+        return f"{name}: " + "a sentence of some words. " * 400
+
+    def step(messages: list[BaseMessage], tools: tuple[str, ...]) -> Any:
+        told = [message for message in messages if message.type == "tool"]
+        return "Done." if told else [call("tell", name=name) for name in ("one", "two", "three", "four")]
+
+    scripted = model(step)
+    rag = agent(model=scripted, tools=[ToolSpec(tool(tell))], budget=Budget(max_evidence_tokens=3_000))
+    assert (await rag.aask("q?")).text == "Done."
+    results = [message.text for message in scripted.requests[1].messages if message.type == "tool"]
+    assert [text[:4] for text in results] == ["one:", "two:", "thre", "four"]
+    assert 2_000 < sum(map(estimate_tokens, results)) < 3_300, "the last ones keep some words, to say what they were"
 
 
 def run_program(*arguments: str) -> subprocess.CompletedProcess[str]:

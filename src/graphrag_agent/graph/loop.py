@@ -25,6 +25,7 @@ from graphrag_agent.models.text_tools.model import TextToolsModel
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.token_estimate import estimate_tokens
 from graphrag_agent.tools.registry import ToolRegistry
+from graphrag_agent.tools.research_question import RESEARCH_FAMILY
 from graphrag_agent.tools.spec import ToolSpec, client_tool
 
 Protocol = Literal["native", "text", "one_shot", "none"]
@@ -118,6 +119,11 @@ class Loop:
             timeout_seconds=spec.timeout_seconds,
         )
 
+    @cached_property
+    def is_research(self) -> bool:
+        """Whether its turns have parts researched in turns of their own, or are such turns."""
+        return self.is_nested or any(spec.family == RESEARCH_FAMILY for spec in self.tools.values())
+
     def remember_rejection(self) -> None:
         """The provider took no tools; from now on calls are text."""
         self._tools_rejected.set()
@@ -166,6 +172,17 @@ class Request:
     def runs_at_client(self, name: str) -> bool:
         """Whether a call that the guard let through is the client's, also when it is resumed without its tools."""
         return name not in self.loop.tools or self.loop.tools[name].runtime == "client"
+
+    def travels_alone(self, name: str) -> bool:
+        """Whether a call of this tool has a task of its own, so that it never runs again when one beside it was killed.
+
+        Calls without side effects share one, which costs less, except where a turn takes minutes: in research. So do
+        all of a request that wants them one after the other.
+        """
+        spec = self.loop.tools.get(name)
+        if spec is None or spec.runtime == "client" or not self.context.parallel_tool_calls:
+            return False
+        return not spec.side_effect_free or self.loop.is_research
 
     @cached_property
     def scope(self) -> Scope:

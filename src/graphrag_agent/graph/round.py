@@ -13,7 +13,7 @@ from graphrag_agent.graph.loop import Request
 from graphrag_agent.graph.policy.budget import Spent, family_calls_left
 from graphrag_agent.graph.policy.guard import GuardRules
 from graphrag_agent.graph.policy.progress import fruitless_rounds
-from graphrag_agent.graph.policy.result_budget import tokens_shown
+from graphrag_agent.graph.policy.result_budget import fit_results, tokens_shown
 from graphrag_agent.graph.policy.usage import newest_results
 from graphrag_agent.tools.evidence_message import rename_in, shown_ids
 from graphrag_agent.tools.research_question import RESEARCH_FAMILY
@@ -39,16 +39,17 @@ def guard_rules(request: Request, turn: Sequence[BaseMessage], ledger: Mapping[s
     )
 
 
-def with_unique_ids(turn: Sequence[AnyMessage]) -> tuple[list[AnyMessage], list[AnyMessage]]:
-    """The turn with short ids of the newest results that stand for one passage only, and the results so changed.
+def settled(request: Request, turn: Sequence[AnyMessage]) -> tuple[list[AnyMessage], list[AnyMessage]]:
+    """The turn as a model may see it, and the newest results that had to change for it.
 
-    Here alone, before a model sees them: calls with a task of their own don't see each other's results.
+    Short ids stand for one passage only, and results fit the tokens of the turn together. Here alone, before a model
+    sees them: calls with a task of their own don't see each other's results.
     """
     newest = newest_results(turn)
     earlier = list(turn[: len(turn) - len(newest)])
     results = [message for message in newest if isinstance(message, ToolMessage)]
-    settled = rename_in(results, earlier)
-    changed = [after for before, after in zip(results, settled, strict=True) if after is not before]
+    fitted = _fitted(request, rename_in(results, earlier), earlier)
+    changed = [after for before, after in zip(results, fitted, strict=True) if after is not before]
     by_id: dict[str | None, AnyMessage] = {message.id: message for message in changed}
     return [*earlier, *(by_id.get(message.id, message) for message in newest)], [*changed]
 
@@ -69,3 +70,14 @@ def _closed_families(fruitless: int, turn: Sequence[BaseMessage], limits: Budget
         return {}
     told = f"{why} Answer from the evidence you have, and say what is missing."
     return dict.fromkeys((SEARCH_FAMILY, RESEARCH_FAMILY), told)  # a nested turn would search on
+
+
+def _fitted(request: Request, results: list[ToolMessage], earlier: Sequence[BaseMessage]) -> list[ToolMessage]:
+    """The results, those cut that had tasks of their own where all are too much; the others are fitted already."""
+    alone = {at for at, result in enumerate(results) if request.travels_alone(result.name or "")}
+    if len(alone) < 2:
+        return results
+    shown = tokens_shown([*earlier, *(result for at, result in enumerate(results) if at not in alone)])
+    fitted = fit_results([results[at] for at in sorted(alone)], shown=shown, limit=request.limits.max_evidence_tokens)
+    by_place = dict(zip(sorted(alone), fitted, strict=True))
+    return [by_place.get(at, result) for at, result in enumerate(results)]

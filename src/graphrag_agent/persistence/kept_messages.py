@@ -17,7 +17,7 @@ from langgraph.checkpoint.serde import jsonplus
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
-MAX_BYTES = 32_000_000
+MAX_BYTES = 8_000_000
 """Encoded size of what is kept; decoded it takes several times as much. The least recently used goes first."""
 
 MIN_BYTES = 64

@@ -48,13 +48,12 @@ def dedupe_guard(loop: Loop, state: TurnState, config: RunnableConfig) -> Comman
 
 
 def _tasks(request: Request, running: list[Verdict], ending: str, budget: dict[str, Any]) -> list[str | Send]:
-    """One task for the calls that may be repeated after a crash, one for each other call; one for all when serial.
+    """One task for the calls that may be repeated after a crash, one for each other call.
 
     The shared task reads its calls from the state, which keeps them out of the checkpoint a second time.
     """
-    specs, serial = request.tools, not request.context.parallel_tool_calls
     server = [verdict.call for verdict in running if verdict.kind == "run"]
-    alone = [call for call in server if not (serial or specs[call["name"]].side_effect_free)]
+    alone = [call for call in server if request.travels_alone(call["name"])]
     alike = Counter(call["name"] for call in alone)
     tasks: list[str | Send] = [
         Send(

@@ -24,7 +24,7 @@ from graphrag_agent.graph.policy.pairing import calls_of
 from graphrag_agent.graph.policy.refusal import refusal_of
 from graphrag_agent.graph.policy.usage import newest_results, usage_of
 from graphrag_agent.graph.prompts.building import build_prompt
-from graphrag_agent.graph.round import citing, guard_rules, with_unique_ids
+from graphrag_agent.graph.round import citing, guard_rules, settled
 from graphrag_agent.graph.running import run_call
 from graphrag_agent.graph.state import TurnState
 from graphrag_agent.models.broken_connections import is_broken_connection
@@ -40,8 +40,8 @@ STOP = "summarize_on_max_iterations"
 async def model(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
     """The model's message for this round, and where it leads: to its tool calls, or to the answer."""
     request = loop.request()
-    turn, renamed = with_unique_ids(state.get("turn") or [])
-    if renamed:
+    turn, changed = settled(request, state.get("turn") or [])
+    if changed:
         state = {**state, "turn": turn}
     before = Spent.of(state.get("budget"), now=time.time())
     spent = before.plus(**usage_of(newest_results(turn)))
@@ -63,7 +63,7 @@ async def model(loop: Loop, state: TurnState, config: RunnableConfig) -> Command
             return Command(update={"ending": "max_seconds"}, goto=STOP)
         return _failed(error, before)  # the next message counts what the tools spent
     message, spent = await ask_for_citations(request, state, message, spent, config)
-    return _next(message, spent, rules, eager, renamed)
+    return _next(message, spent, rules, eager, changed)
 
 
 async def _call(
@@ -128,9 +128,7 @@ def _eager_start(request: Request, rules: GuardRules, config: RunnableConfig, sp
     def start(call: Mapping[str, Any]) -> Coroutine[Any, Any, ToolMessage] | None:
         seen.append(call)
         may_start = call["id"] not in rules.asked and judge_calls(seen, rules)[-1].kind == "run"
-        if not may_start or not rules.tools[call["name"]].side_effect_free:
-            return None
-        return run_call(request, call, config, spent)
+        return run_call(request, call, config, spent) if may_start and not request.travels_alone(call["name"]) else None
 
     return EagerStart(start)
 
@@ -143,12 +141,12 @@ def _failed(error: Exception, spent: Spent) -> Command[str]:
 
 
 def _next(
-    message: AIMessage, spent: Spent, rules: GuardRules, eager: EagerStart | None, renamed: list[AnyMessage]
+    message: AIMessage, spent: Spent, rules: GuardRules, eager: EagerStart | None, changed: list[AnyMessage]
 ) -> Command[str]:
     message = tidy_calls(call_in_text(message, rules.turn, rules.tools), rules.turn, rules.tools)
     usage = message.usage_metadata or {"input_tokens": 0, "output_tokens": 0}
     spent = spent.plus(rounds=1, input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"])
-    update: dict[str, Any] = {"turn": [*renamed, message], "budget": spent.at(time.time())}
+    update: dict[str, Any] = {"turn": [*changed, message], "budget": spent.at(time.time())}
     if calls_of(message):
         if eager and eager.started:
             for early in eager.started.values():
@@ -159,7 +157,7 @@ def _next(
         eager.cancel()
     if refusal := refusal_of(message):
         refused = {"content": message.text.strip() or refusal}
-        update |= {"turn": [*renamed, message.model_copy(update=refused)], "ending": "refused"}
+        update |= {"turn": [*changed, message.model_copy(update=refused)], "ending": "refused"}
         update["budget"] = replace(spent, reason="the model declined to answer").at(time.time())
         return Command(update=update, goto="commit_answer")
     if not message.text.strip():

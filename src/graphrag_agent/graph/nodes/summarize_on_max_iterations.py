@@ -22,7 +22,7 @@ from graphrag_agent.graph.policy.budget import Spent, seconds_left
 from graphrag_agent.graph.policy.usage import newest_results, usage_of
 from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.recall import without_recalled
-from graphrag_agent.graph.round import citing, with_unique_ids
+from graphrag_agent.graph.round import citing, settled
 from graphrag_agent.graph.state import TurnState
 from graphrag_agent.models.text_tools.rescue import rescue_tool_calls
 from graphrag_agent.tools.evidence_message import read_evidence
@@ -39,8 +39,8 @@ GRACE_SHARE, GRACE_SECONDS = 0.25, (1.0, 30.0)
 async def summarize_on_max_iterations(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
     """A last call without tools; when the model can't answer, the best passages as they stand."""
     request, ending = loop.request(), state.get("ending") or ""
-    turn, renamed = with_unique_ids(state.get("turn") or [])
-    if renamed:
+    turn, changed = settled(request, state.get("turn") or [])
+    if changed:
         state = {**state, "turn": turn}
     spent = Spent.of(state.get("budget"), now=time.time()).plus(**usage_of(newest_results(turn)))
     message = None
@@ -55,7 +55,7 @@ async def summarize_on_max_iterations(loop: Loop, state: TurnState, config: Runn
         message = _extracted(spent.reason, read_evidence(without_recalled(turn)))
     elif usage := message.usage_metadata:
         spent = spent.plus(input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"])
-    update = {"turn": [*renamed, message], "ending": ending, "budget": spent.at(time.time())}
+    update = {"turn": [*changed, message], "ending": ending, "budget": spent.at(time.time())}
     return Command(update=update, goto="commit_answer")
 
 

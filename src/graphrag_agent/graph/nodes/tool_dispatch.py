@@ -47,11 +47,9 @@ async def tool_dispatch(loop: Loop, state: TurnState | SingleCall, config: Runna
 
 
 def _own_calls(request: Request, turn: Sequence[BaseMessage]) -> list[dict[str, Any]]:
-    """The server's waiting calls that may be repeated; all of the server's when calls run one after the other."""
+    """The server's waiting calls that share a task."""
     server = [call for call in last_calls(turn) if not request.runs_at_client(call["name"])]
-    if not request.context.parallel_tool_calls:
-        return server
-    return [call for call in server if request.loop.tools[call["name"]].side_effect_free]
+    return [call for call in server if not request.travels_alone(call["name"])]
 
 
 async def _run_all(
