@@ -12,6 +12,7 @@ from langchain_core.language_models import BaseChatModel
 from graphrag_agent.context import Budget
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.graph.prompts.loading import render_prompt
+from graphrag_agent.tools.research_question import RESEARCH_FAMILY
 
 PROMPTS = ("system", "research")
 """System prompts that the package brings, by the names of their files."""
@@ -80,10 +81,12 @@ class Mode:
         """
         if self.nested is None:
             return None
-        outer = budget.model_dump(exclude={"max_family_calls"})
+        outer, families = budget.model_dump(), budget.max_family_calls
         own = self.nested.model_dump(include=self.nested.model_fields_set)
         numbers = {name: min(value, outer[name]) for name, value in own.items() if isinstance(value, int | float)}
-        return Budget(**{**outer, **own, **numbers})
+        calls = {**families, **self.nested.max_family_calls}
+        calls = {name: min(most, families.get(name, most)) for name, most in calls.items() if name != RESEARCH_FAMILY}
+        return Budget(**{**outer, **own, **numbers, "max_family_calls": calls})
 
     def check_tools(self, given: Collection[str]) -> None:
         """Raise SettingsError for a tool that the graph isn't given."""

@@ -112,6 +112,14 @@ def test_no_limit_of_a_nested_turn_is_larger_than_the_outer_ones():
     assert MODES["rag"].nested_budget(outer) is None
 
 
+def test_limits_of_a_kind_of_tools_hold_inside_too_and_the_smaller_one_counts():
+    inner = Budget(max_rounds=4, max_family_calls={"search": 9, "web": 2})
+    outer = Budget(max_family_calls={"research": 6, "search": 3, "database": 1})
+    nested = Mode(name="own", nested=inner).nested_budget(outer)
+    assert nested is not None
+    assert nested.max_family_calls == {"search": 3, "database": 1, "web": 2}
+
+
 def test_nested_turns_fit_into_the_turn_that_has_them_run():
     research = RESEARCH_BUDGET
     assert research.max_family_calls["research"] * (NESTED_BUDGET.max_tool_calls + 1) <= research.max_tool_calls
