@@ -99,7 +99,7 @@ def _line(error: BaseException, file: Path) -> int | str:
 def _load_entry_point(point: EntryPoint) -> ToolSpec:
     try:
         given = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SettingsError(
             f"{_origin(point)}: {type(error).__name__}: {error}; mend or remove the package, or take {point.name!r} "
             "out of the tools"

@@ -204,3 +204,9 @@ def test_a_package_can_not_take_the_place_of_a_built_in_tool(package: Path, monk
 def test_a_packages_broken_tool_is_told_with_the_package(package: Path, name: str, told: str) -> None:
     with pytest.raises(SettingsError, match=f"of the package 'weather-tools': {told}"):
         load_installed_tools([name])
+
+
+def test_a_package_that_ends_the_process_ends_its_own_import_only(package: Path) -> None:
+    write(package, "tools_of_a_package.py", "raise SystemExit('no licence')")
+    with pytest.raises(SettingsError, match="SystemExit: no licence; mend or remove the package"):
+        load_installed_tools(["weather"])
