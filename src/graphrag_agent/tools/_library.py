@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from graphrag_agent.documents import Chunk, Document
 from graphrag_agent.errors import DocumentNotFoundError, ToolArgumentError
+from graphrag_agent.retrieval.evidence_tags import without_tags
 from graphrag_agent.retrieval.scope import Scope
 
 MAX_ID_CHARACTERS = 1_000
@@ -72,9 +73,9 @@ def is_called(document: Document, name: str) -> bool:
 
 
 def plain(text: str, max_characters: int = 300) -> str:
-    """On one line, without control characters, cut where it is long: for names that strangers chose."""
+    """On one line, without control characters and tags of evidence, cut where it is long: for names strangers chose."""
     line = _INVISIBLE.sub(" ", text).strip()
-    return line if len(line) <= max_characters else f"{line[: max_characters - 1]}…"
+    return without_tags(line if len(line) <= max_characters else f"{line[: max_characters - 1]}…")
 
 
 def listed(names: Iterable[str], most: int) -> str:

@@ -58,7 +58,7 @@ def render_evidence(evidence: Sequence[Evidence], *, note: str = "") -> tuple[st
         text += without_tags(item.text)
         hits.append({**_place(item), "at": [start, len(text)]})
         text += f"\n{CLOSING_TAG}\n"
-    text += f"Note: {note}\n" if note else ""
+    text += f"Note: {without_tags(note)}\n" if note else ""
     return text.rstrip("\n"), {"hits": hits}
 
 

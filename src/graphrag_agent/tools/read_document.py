@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Iterator, Sequence
-from itertools import dropwhile, takewhile
+from itertools import dropwhile, groupby, takewhile
 from typing import Annotated, Any, NamedTuple
 
 from langchain_core.tools import InjectedToolArg, StructuredTool
@@ -44,6 +44,8 @@ class _Part(NamedTuple):
     end: int
     name: str
     """As the note calls it."""
+    again: tuple[int, ...] = ()
+    """Where else the document has a section under the same heading."""
 
 
 def build_read_document(library: Library) -> ToolSpec:
@@ -135,9 +137,9 @@ def _section(segments: Sequence[Segment], heading: str) -> _Part:
     found = found or [path for path in paths if wanted and wanted in known[path].rpartition(" > ")[2]]
     tops = [path for path in found if not any(_is_below(path, other) for other in found if other != path)]
     if len(tops) == 1:
-        run = dropwhile(lambda item: not _is_below(item.heading, tops[0]), segments)
-        section = list(takewhile(lambda item: _is_below(item.heading, tops[0]), run))
-        return _Part(section[0].start, section[-1].end, "this section")
+        runs = [list(run) for is_in, run in groupby(segments, lambda item: _is_below(item.heading, tops[0])) if is_in]
+        again = tuple(run[0].start for run in runs[1:])
+        return _Part(runs[0][0].start, runs[0][-1].end, "this section", again)
     if tops:
         told = listed([repr(plain(path)) for path in tops], _SHOWN_HEADINGS)
         raise ToolArgumentError(f"heading={plain(heading)!r} fits {len(tops)} headings; give one of: {told}")
@@ -158,6 +160,13 @@ def _is_below(path: str, top: str) -> bool:
 def _note(text: str, part: _Part, end: int) -> str:
     if not text.strip():
         return "The document has no text."
+    told = _told(text, part, end)
+    if not part.again:
+        return told
+    return f"{told} The heading comes again at start={listed(map(str, part.again), _SHOWN_HEADINGS)}."
+
+
+def _told(text: str, part: _Part, end: int) -> str:
     told = f"Characters {part.start} to {end} of {len(text)}"
     if text[end : part.end].strip():
         return f"{told}; {part.name} goes on: read on with start={end}."

@@ -103,5 +103,5 @@ def _rendered(found: NestedAnswer) -> tuple[str, dict[str, Any]]:
         told.append("Nothing was found for: " + "; ".join(found.gaps) + ".")
     origin = "from the passages above" if kept else "which cites nothing"
     note = "\n".join([f"the answer of the research, {origin}:", answer, *([f"({' '.join(told)})"] if told else [])])
-    content, artifact = render_evidence(list(kept.values()), note=without_tags(note))
+    content, artifact = render_evidence(list(kept.values()), note=note)
     return content, {**artifact, "usage": dict(found.usage), "gaps": list(found.gaps)}
