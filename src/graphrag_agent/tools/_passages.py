@@ -9,11 +9,10 @@ from itertools import islice, pairwise
 
 from graphrag_agent.citations import Evidence
 from graphrag_agent.documents import Chunk, Document, short_id
-from graphrag_agent.models.sentences import split_sentences
+from graphrag_agent.models.packing import fitting_end
+from graphrag_agent.retrieval.search.merging import MAX_MERGED_TOKENS
 from graphrag_agent.token_estimate import UNITS_PER_TOKEN, count_token_units
 
-MAX_PASSAGE_TOKENS = 900
-"""As a search merges neighbours."""
 _SENTENCE_CHARACTERS = 40_000
 """Looked at to find where a sentence ends: far more than the largest budget of one reading."""
 
@@ -118,18 +117,10 @@ def _can_join(text: str, first: Segment, second: Segment) -> bool:
         second.heading,
         bool(second.chunk_ids),
     )
-    return is_same and count_token_units(text[first.start : second.end]) <= MAX_PASSAGE_TOKENS * UNITS_PER_TOKEN
+    return is_same and count_token_units(text[first.start : second.end]) <= MAX_MERGED_TOKENS * UNITS_PER_TOKEN
 
 
 def _fitting_end(text: str, start: int, end: int, room: int) -> int:
     """Behind the last sentence that fits; in mid-sentence where not even the first one does."""
     window = text[start : min(end, start + _SENTENCE_CHARACTERS)]
-    low, high = 1, len(window)
-    while low < high:  # the longest beginning within the room; its cost grows with its length
-        middle = (low + high + 1) // 2
-        if count_token_units(window[:middle]) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    ends = [sentence.end for sentence in split_sentences(window) if sentence.end <= low]
-    return start + (ends[-1] if ends else low)
+    return start + fitting_end(window, room)

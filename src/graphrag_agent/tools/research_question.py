@@ -12,7 +12,9 @@ from pydantic import Field
 
 from graphrag_agent.citations import Evidence, resolve_citations
 from graphrag_agent.errors import ToolFailedError
+from graphrag_agent.models.packing import sentence_end
 from graphrag_agent.retrieval.evidence_tags import without_tags
+from graphrag_agent.tools._library import listed, plain
 from graphrag_agent.tools.evidence_message import render_evidence
 from graphrag_agent.tools.spec import ToolSpec, TurnLeft
 
@@ -25,6 +27,9 @@ MAX_PASSAGES = 12
 
 MAX_ANSWER_CHARACTERS = 6_000
 """Some 1,500 tokens: the answer to one sub-question, not a report."""
+
+MAX_GAPS, GAP_CHARACTERS = 10, 150
+"""Searches that are told to have found nothing, and what of each is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +100,14 @@ def _rendered(found: NestedAnswer) -> tuple[str, dict[str, Any]]:
     if (left_out := len(found.evidence) - len(kept)) > 0:
         told.append(f"{left_out} of the passages that it cites were left out.")
     if len(answer) > MAX_ANSWER_CHARACTERS:
-        told.append(f"{len(answer) - MAX_ANSWER_CHARACTERS} characters of it were left out; ask for less at once.")
-        answer = answer[:MAX_ANSWER_CHARACTERS].rsplit(maxsplit=1)[0]
+        end = sentence_end(answer, MAX_ANSWER_CHARACTERS)
+        told.append(f"{len(answer) - end} characters of it were left out; ask for less at once.")
+        answer = answer[:end]
     if found.ending != "answered":
         told.append(f"It was cut short ({found.ending}).")
     if found.gaps:
-        told.append("Nothing was found for: " + "; ".join(found.gaps) + ".")
+        gaps = listed([plain(gap, GAP_CHARACTERS) for gap in found.gaps], MAX_GAPS)
+        told.append(f"Nothing was found for: {gaps}.")
     origin = "from the passages above" if kept else "which cites nothing"
     note = "\n".join([f"the answer of the research, {origin}:", answer, *([f"({' '.join(told)})"] if told else [])])
     content, artifact = render_evidence(list(kept.values()), note=note)

@@ -17,11 +17,11 @@ from langgraph.types import Command
 from graphrag_agent.citations import resolve_citations
 from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent, seconds_left
-from graphrag_agent.graph.policy.packing import cut_to_sentences
 from graphrag_agent.graph.prompts.digest import Summary, digest_lines, summary_tokens, turns_to_sum_up
 from graphrag_agent.graph.prompts.history import split_history
 from graphrag_agent.graph.prompts.loading import render_prompt
 from graphrag_agent.graph.state import TurnState
+from graphrag_agent.models.packing import cut_to_sentences
 from graphrag_agent.models.thoughts import without_thoughts
 
 logger = logging.getLogger(__name__)

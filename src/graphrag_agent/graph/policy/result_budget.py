@@ -8,7 +8,7 @@ from dataclasses import replace
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from graphrag_agent.citations import Evidence
-from graphrag_agent.graph.policy.packing import cut_to_sentences
+from graphrag_agent.models.packing import cut_to_sentences
 from graphrag_agent.token_estimate import estimate_tokens
 from graphrag_agent.tools.evidence_message import READS_ON, hits_of, note_of, read_evidence, render_evidence
 

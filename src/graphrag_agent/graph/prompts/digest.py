@@ -10,9 +10,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from graphrag_agent.citations import resolve_citations
 from graphrag_agent.context import Budget
-from graphrag_agent.graph.policy.packing import cut_to_sentences
 from graphrag_agent.graph.prompts.history import split_history, text_of, tokens_of, turns_backwards
 from graphrag_agent.graph.prompts.loading import render_prompt
+from graphrag_agent.models.packing import cut_to_sentences
 from graphrag_agent.models.sentences import split_sentences
 from graphrag_agent.token_estimate import estimate_tokens
 

@@ -56,6 +56,27 @@ def cut_to_sentences(text: str, max_tokens: int) -> Packed:
     return Packed(text[: sentences[whole - 1].end] if whole else "", len(sentences) - whole)
 
 
+def fitting_end(text: str, max_units: int) -> int:
+    """Where the longest beginning within the units of `token_estimate` ends: at a sentence, as `sentence_end` says."""
+    low, high = 1, len(text)
+    while low < high:  # the cost grows with the length
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count_token_units(text[:middle]) <= max_units else (low, middle - 1)
+    return sentence_end(text, low)
+
+
+def sentence_end(text: str, max_characters: int) -> int:
+    """Where the last whole sentence within the characters ends; in mid-sentence where not even the first one does.
+
+    As in `cut_to_sentences`, what limits a sentence stays with it, as long as anything is left then.
+    """
+    sentences = split_sentences(text)
+    fitting = sum(sentence.end <= max_characters for sentence in sentences)
+    if not fitting:
+        return min(max_characters, len(text))
+    return sentences[max((count for count in _group_ends(sentences) if count <= fitting), default=fitting) - 1].end
+
+
 def limits_the_last(sentence: str) -> bool:
     """Whether the sentence carries a condition or exception, so that the one before may mean less than it says."""
     return bool(_PHRASE.search(sentence) or _UNSPACED.search(sentence))

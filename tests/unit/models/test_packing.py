@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphrag_agent.graph.policy.packing import cut_to_sentences, limits_the_last
+from graphrag_agent.models.packing import cut_to_sentences, limits_the_last, sentence_end
 from graphrag_agent.models.sentences import split_sentences
 from graphrag_agent.token_estimate import estimate_tokens
 
@@ -38,6 +38,20 @@ def test_an_exception_stays_with_what_it_limits(language: str) -> None:
 def test_an_ordinary_sentence_is_left_out_alone() -> None:
     assert cut_to_sentences("The pump hums. The gate is shut.", 5) == ("The pump hums.", 1)
     assert cut_to_sentences("The pump hums.", 100) == ("The pump hums.", 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "kept"),
+    [
+        ("It hums. It stops. It rusts.", 20, "It hums. It stops."),
+        ("It hums. It stops. Except on Sundays.", 20, "It hums."),
+        ("It stops. Except on Sundays.", 20, "It stops."),
+        ("It hums on and on", 7, "It hums"),
+        ("It hums", 70, "It hums"),
+    ],
+)
+def test_a_cut_by_characters_always_leaves_something(text: str, most: int, kept: str) -> None:
+    assert text[: sentence_end(text, most)] == kept
 
 
 def test_where_not_even_the_first_ones_fit_nothing_is_left() -> None:
