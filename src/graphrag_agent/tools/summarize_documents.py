@@ -33,18 +33,20 @@ PART_TOKENS = 3_000
 MAX_PARTS = 24
 """Calls for parts, of all documents together: about 140 pages. Of longer ones parts from beginning to end are taken."""
 MAX_PIECES = 6
-"""Summaries in the result, of all documents together; what is more is made one by another call."""
+"""Summaries in the result, of all documents together, though one of each; what is more is made one by another call."""
 PART_WORDS, PIECE_WORDS = 120, 200
 """What the model is told to keep to."""
 MAX_PIECE_TOKENS = 600
 """What a piece is cut to where the model did not keep to it."""
 MAX_SENTENCES = 12
-"""Quoted in the result, of all documents together, where no model writes."""
+"""Quoted in the result where no model writes, of all documents together, though two of each."""
 MAX_QUOTE_TOKENS = 120
 """Of one of them; a row of a table may be longer."""
 MODEL_CALLS_AT_ONCE = 4
 SUMMARY_SECONDS = 120.0
-"""Two rounds of model calls for the largest request."""
+"""The largest request has eight rounds of calls, six for parts and two that merge: 12 s each."""
+PARTS_SECONDS_SHARE, SECONDS_SHARE = 0.7, 0.95
+"""Of the call's seconds, when the parts must be there, and when all must be: what is late counts as failed."""
 
 _DocumentId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ID_CHARACTERS)]
 
@@ -53,7 +55,7 @@ class SummaryWriter(Protocol):
     """What the tool needs of a chat model."""
 
     async def summarize(self, text: str, *, focus: str, words: int) -> Written:
-        """The text in at most about so many words; empty where it says nothing about the focus."""
+        """The text in at most about so many words; empty where it has nothing to say of the focus."""
         ...
 
     async def merge(self, summaries: Sequence[str], *, focus: str, words: int) -> Written:
@@ -77,22 +79,22 @@ def build_summarize_documents(library: Library, *, writer: SummaryWriter | None 
         focus: Annotated[
             str | None, Field(max_length=500, description="What the summary should be about; leave out for all")
         ] = None,
+        left: Annotated[Any, InjectedToolArg] = None,
     ) -> tuple[str, dict[str, Any]]:
         """Sum up whole documents, each by itself, or what they say about one subject.
 
         Use it for overviews and for documents too long to read. It takes longer than a search. For a single fact use
         knowledge_search, for the exact words read_document. Cite what you use by its id in square brackets.
         """
+        began, seconds = asyncio.get_running_loop().time(), left.seconds if left else SUMMARY_SECONDS
         opened = {
             found.document.id: found
             for found in [await open_document(library, name, scope) for name in dict.fromkeys(document_ids)]
         }
-        work = _Work(writer, " ".join((focus or "").split()), len(opened))
-        plans = await asyncio.to_thread(lambda: [_plan(item, work.parts_each) for item in opened.values()])
-        work.total = sum(len(plan.parts) for plan in plans)
-        pieces = await asyncio.gather(*(work.pieces(plan) for plan in plans))
+        work = _Work(writer, " ".join((focus or "").split()), len(opened), began, seconds)
+        found = await work.sum_up(list(opened.values()))
         usage = {"usage": {"input_tokens": work.input_tokens, "output_tokens": work.output_tokens}} if writer else {}
-        content, artifact = render_evidence([item for found in pieces for item in found], note=" ".join(work.notes))
+        content, artifact = render_evidence([item for each in found for item in each.pieces], note=_note(found))
         return content, {**artifact, **usage}
 
     tool = StructuredTool.from_function(
@@ -129,54 +131,70 @@ class _Summary(NamedTuple):
 
     text: str
     segments: list[Segment]
+    is_joined: bool = False
+    """It is those of its parts, since no one could be made of them."""
+
+
+class _Outcome(NamedTuple):
+    """What a document came to, and what is to be said about it."""
+
+    pieces: list[Evidence]
+    notes: list[str]
+    is_quoted: bool = False
 
 
 @dataclass
 class _Work:
-    """One call of the tool: what it spends, and what is to be said about it."""
+    """One call of the tool, and what it spends."""
 
     writer: SummaryWriter | None
     focus: str
     document_count: int
+    began: float
+    seconds: float
     total: int = 0
     done: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    notes: list[str] = field(default_factory=list)
     _at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MODEL_CALLS_AT_ONCE))
 
-    @property
-    def parts_each(self) -> int:
-        return MAX_PARTS // self.document_count
+    async def sum_up(self, opened: Sequence[OpenedDocument]) -> list[_Outcome]:
+        """Each document by itself; they share the calls and the room in the result."""
+        parts_each = MAX_PARTS // self.document_count
+        plans = await asyncio.to_thread(lambda: [_plan(item, parts_each) for item in opened])
+        self.total = sum(len(plan.parts) for plan in plans)
+        return await asyncio.gather(*map(self._outcome, plans))
 
-    async def pieces(self, plan: _Plan) -> list[Evidence]:
+    async def _outcome(self, plan: _Plan) -> _Outcome:
         """The document's summary as evidence, in as many pieces as there is room for."""
         if not plan.parts:
-            self.notes.append(f"{plan.name} has no text.")
-            return []
+            return _Outcome([], [f"{plan.name} has no text."])
+        notes = []
         if plan.part_count > len(plan.parts):
-            self.notes.append(
+            notes.append(
                 f"Of {plan.name} {len(plan.parts)} of {plan.part_count} parts were looked at, from beginning to end; "
                 "read_document has the rest."
             )
         if self.writer is None:
-            return await self._quoted(plan)
+            return await self._quoted(plan, notes)
         written = await asyncio.gather(*(self._part(self.writer, plan, part) for part in plan.parts))
         told = [item for item in written if item and item.text]
         failed = sum(item is None for item in written)
         if not told and self.focus and not failed:
-            self.notes.append(f"{plan.name} says nothing about the focus.")
-            return []
+            return _Outcome([], [*notes, f"{plan.name} says nothing about the focus."])
         if not told:
-            self.notes.append(f"No summary of {plan.name} could be written.")
-            return await self._quoted(plan)
+            return await self._quoted(plan, [*notes, f"No summary of {plan.name} could be written."])
         if failed:
-            self.notes.append(f"{failed} of {len(written)} parts of {plan.name} could not be summed up.")
+            notes.append(f"{failed} of {len(written)} parts of {plan.name} could not be summed up.")
         merged = await self._merged(self.writer, told, max(1, MAX_PIECES // self.document_count))
-        return [_written(plan, item, self.focus, is_whole=len(merged) == 1) for item in merged]
+        if joined := sum(item.is_joined for item in merged):
+            notes.append(f"{joined} of {len(merged)} summaries of {plan.name} are those of parts, joined and cut.")
+        return _Outcome([_written(plan, item, self.focus, is_whole=len(merged) == 1) for item in merged], notes)
 
     async def _part(self, writer: SummaryWriter, plan: _Plan, part: list[Segment]) -> _Summary | None:
-        text = await self._asked(lambda: writer.summarize(plan.text_of(part), focus=self.focus, words=PART_WORDS))
+        text = await self._asked(
+            lambda: writer.summarize(plan.text_of(part), focus=self.focus, words=PART_WORDS), PARTS_SECONDS_SHARE
+        )
         self.done += 1
         tell_progress(self.done, self.total)
         return None if text is None else _Summary(text, part)
@@ -187,17 +205,19 @@ class _Work:
             return list(told)
 
         async def merge(group: Sequence[_Summary]) -> _Summary:
+            if len(group) == 1:
+                return group[0]
             texts = [item.text for item in group]
             segments = [segment for item in group for segment in item.segments]
-            merged = await self._asked(lambda: writer.merge(texts, focus=self.focus, words=PIECE_WORDS))
-            return _Summary(merged or "\n".join(texts), segments)
+            merged = await self._asked(lambda: writer.merge(texts, focus=self.focus, words=PIECE_WORDS), SECONDS_SHARE)
+            return _Summary(merged or "\n".join(texts), segments, is_joined=not merged)
 
         return list(await asyncio.gather(*map(merge, _groups(told, most))))
 
-    async def _asked(self, ask: Callable[[], Awaitable[Written]]) -> str | None:
-        """What the writer wrote; None where it failed, which costs that part only."""
+    async def _asked(self, ask: Callable[[], Awaitable[Written]], share: float) -> str | None:
+        """What the writer wrote; None where it failed or is late, which costs that part only."""
         try:
-            async with self._at_once:
+            async with asyncio.timeout_at(self.began + self.seconds * share), self._at_once:
                 written = await ask()
         except GraphBubbleUp:
             raise
@@ -206,18 +226,23 @@ class _Work:
             return None
         self.input_tokens += written.input_tokens
         self.output_tokens += written.output_tokens
-        return written.text.strip()
+        return None if written.text is None else written.text.strip()
 
-    async def _quoted(self, plan: _Plan) -> list[Evidence]:
+    async def _quoted(self, plan: _Plan, notes: list[str]) -> _Outcome:
         segments = [segment for part in plan.parts for segment in part]
         count = max(2, MAX_SENTENCES // self.document_count)
         found = await asyncio.to_thread(_quote, plan.opened, segments, count, self.focus)
         if not found:
             what = "says nothing about the focus" if self.focus else "has no sentences to quote"
-            self.notes.append(f"{plan.name} {what}.")
-        elif not any("quoted" in note for note in self.notes):
-            self.notes.append("These are sentences quoted from the documents, not a written summary.")
-        return found
+            notes = [*notes, f"{plan.name} {what}."]
+        return _Outcome(found, notes, is_quoted=bool(found))
+
+
+def _note(found: Sequence[_Outcome]) -> str:
+    notes = [note for each in found for note in each.notes]
+    if any(each.is_quoted for each in found):
+        notes.append("These are sentences quoted from the documents, not a written summary.")
+    return " ".join(notes)
 
 
 def _plan(opened: OpenedDocument, most: int) -> _Plan:
@@ -245,12 +270,10 @@ def _groups(items: Sequence[_Summary], most: int) -> Iterator[Sequence[_Summary]
 def _quote(opened: OpenedDocument, segments: Sequence[Segment], count: int, focus: str) -> list[Evidence]:
     texts = [opened.document.text[segment.start : segment.end] for segment in segments]
     quoted = []
-    for number, sentence in (
-        (item.text_number, item.sentence) for item in select_key_sentences(texts, count, focus=focus)
-    ):
-        place = segments[number]
-        low = place.start + sentence.start
-        whole = Segment(low, low + len(sentence.text), place.page, place.heading)
+    for item in select_key_sentences(texts, count, focus=focus):
+        place = segments[item.text_number]
+        low = place.start + item.sentence.start
+        whole = Segment(low, low + len(item.sentence.text), place.page, place.heading)
         quoted += cut_segments(opened.document.text, [whole], whole.start, whole.end, MAX_QUOTE_TOKENS)
     found = (passage_evidence(opened.document, segment) for segment in quoted)
     return [item for item in found if item]

@@ -39,6 +39,11 @@ async def test_an_endless_reply_is_read_to_a_point() -> None:
     assert len(found) == MAX_REPLY_CHARACTERS
 
 
+async def test_what_comes_after_long_thoughts_is_read() -> None:
+    with ScriptedChatModel(f"<think>{'hm ' * MAX_REPLY_CHARACTERS}</think>Ten days.") as model:
+        assert await ChatQueryWriter(model).write("q", "hyde") == ["Ten days."]
+
+
 async def test_a_model_by_name_is_loaded_once_when_it_is_needed() -> None:
     loaded = []
     with ScriptedChatModel(AIMessage("one"), AIMessage("two")) as model:

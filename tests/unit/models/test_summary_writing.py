@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphrag_agent.models.summary_writing import ChatSummaryWriter
+from graphrag_agent.models.summary_writing.writer import MAX_REPLY_CHARACTERS
 from graphrag_agent.testing import ScriptedChatModel
 
 
@@ -21,6 +22,16 @@ async def test_summaries_of_parts_are_merged_in_their_order_and_as_data() -> Non
 async def test_nothing_about_the_focus_is_an_empty_text(reply: str) -> None:
     with ScriptedChatModel(reply) as model:
         assert (await ChatSummaryWriter(model).summarize("Rain.", focus="snow", words=10)).text == ""
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [(f"<think>{'hm ' * MAX_REPLY_CHARACTERS}</think>It rains.", "It rains."), ("<think>hm", None), (" ", None)],
+    ids=["long-thoughts", "only-thoughts", "blank"],
+)
+async def test_what_comes_after_thoughts_is_the_summary_and_no_text_is_none(reply: str, text: str | None) -> None:
+    with ScriptedChatModel(reply) as model:
+        assert (await ChatSummaryWriter(model).summarize("Rain.", focus="rain", words=10)).text == text
 
 
 async def test_a_model_is_loaded_when_it_is_first_needed_and_once() -> None:

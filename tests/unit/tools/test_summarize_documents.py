@@ -18,8 +18,9 @@ from graphrag_agent.models.summary_writing import ChatSummaryWriter, Written
 from graphrag_agent.testing import ScriptedChatModel
 from graphrag_agent.tools import summarize_documents as module
 from graphrag_agent.tools.evidence_message import read_evidence
+from graphrag_agent.tools.spec import TurnLeft
 from graphrag_agent.tools.summarize_documents import build_summarize_documents
-from tests.shelf import Shelf, document, run_tool
+from tests.shelf import SCOPE, Shelf, document, run_tool
 
 LEAVE = document(
     "leave",
@@ -142,6 +143,66 @@ async def test_what_says_nothing_about_the_focus_is_said_to() -> None:
     message = await summarize(Shelf(LEAVE), Writer(silent=True), focus="pumps")
     assert message.text == "Note: 'Leave' says nothing about the focus."
     assert (await summarize(Shelf(LEAVE), focus="pumps")).text == "Note: 'Leave' says nothing about the focus."
+
+
+async def test_no_text_is_a_failure_and_never_says_that_there_is_nothing_about_the_focus() -> None:
+    class Speechless(Writer):
+        async def summarize(self, text: str, *, focus: str, words: int) -> Written:
+            return Written(None, 100, 10)
+
+    message = await summarize(Shelf(LEAVE), Speechless(), focus="medical certificate")
+    assert [item.text for item in shown(message)] == ["A medical certificate is needed from day four."]
+    assert "No summary of 'Leave' could be written." in message.text
+    assert message.artifact["usage"] == {"input_tokens": 100, "output_tokens": 10}
+
+
+async def test_a_late_part_is_a_failed_one_and_what_was_done_is_kept(small_parts: None) -> None:
+    class Slow(Writer):
+        async def summarize(self, text: str, *, focus: str, words: int) -> Written:
+            written = await super().summarize(text, focus=focus, words=words)
+            await asyncio.sleep(60 if "Page 2 " in text else 0)
+            return written
+
+    tool = build_summarize_documents(Shelf(long("book", 3)), writer=Slow())
+    assert tool.direct is not None
+    async with asyncio.timeout(5):
+        given = tool.validate({"document_ids": ["book"]})
+        text, artifact = await tool.direct(**given, scope=SCOPE, left=TurnLeft(1, 0.5))
+    assert "Part 1." in text and "Part 3." in text
+    assert "1 of 3 parts of 'Book' could not be summed up." in text
+    assert artifact["usage"] == {"input_tokens": 200, "output_tokens": 20}
+
+
+async def test_a_merge_that_fails_is_told_and_the_parts_stand_together(small_parts: None) -> None:
+    class CannotMerge(Writer):
+        async def merge(self, summaries: Sequence[str], *, focus: str, words: int) -> Written:
+            if len(summaries) == 3:
+                raise ConnectionError("gone")
+            return await super().merge(summaries, focus=focus, words=words)
+
+    message = await summarize(Shelf(long("book", 13)), CannotMerge())
+    assert [item.text for item in shown(message)][2:4] == ["Of 2.", "Part 7.\nPart 8.\nPart 9."]
+    assert "1 of 6 summaries of 'Book' are those of parts, joined and cut." in message.text
+
+
+async def test_each_of_the_most_documents_has_its_share_and_no_more(small_parts: None) -> None:
+    held = Shelf(*(long(f"book{at}", 3) for at in range(module.MAX_DOCUMENTS)))
+    assert len(shown(await summarize(held, Writer()))) == module.MAX_DOCUMENTS
+    assert len(shown(await summarize(held))) <= 2 * module.MAX_DOCUMENTS
+
+
+async def test_notes_follow_the_documents_and_titles_are_no_notes(small_parts: None) -> None:
+    class SlowFirst(Writer):
+        async def summarize(self, text: str, *, focus: str, words: int) -> Written:
+            await asyncio.sleep(0.02 if "slow" in text else 0)
+            raise ConnectionError("gone")
+
+    slow = document("a", [("It is slow.", None, "")], title="What was quoted")
+    message = await summarize(Shelf(slow, document("b", [("It is quick.", None, "")])), SlowFirst())
+    assert message.text.partition("Note: ")[2] == (
+        "No summary of 'What was quoted' could be written. No summary of 'B' could be written. "
+        "These are sentences quoted from the documents, not a written summary."
+    )
 
 
 async def test_without_a_model_the_sentences_that_say_most_are_quoted_from_their_places() -> None:

@@ -34,7 +34,7 @@ class ChatQueryWriter:
         """For multi_query a query a line of the reply, for hyde the reply as one passage."""
         asked = f"<query>\n{query.replace('<', '‹')}\n</query>"
         reply = await self._model.ainvoke([SystemMessage(_render(kind)), HumanMessage(asked)], _QUIET)
-        text = without_thoughts(reply.text[:MAX_REPLY_CHARACTERS])
+        text = without_thoughts(reply.text)[:MAX_REPLY_CHARACTERS]
         if kind == "hyde":
             return [text]
         return [_MARKER.sub("", line).strip().strip(_QUOTES) for line in text.splitlines() if line.strip()]

@@ -26,7 +26,8 @@ _TAG = re.compile(r"<(?=/?(?:focus|text|summary))", re.IGNORECASE)
 class Written(NamedTuple):
     """What the model wrote, and what it cost as far as the provider tells."""
 
-    text: str
+    text: str | None
+    """Empty where it has nothing to say of the focus; None where no text came, as after thoughts without an end."""
     input_tokens: int
     output_tokens: int
 
@@ -38,7 +39,7 @@ class ChatSummaryWriter:
         self._given = model
 
     async def summarize(self, text: str, *, focus: str, words: int) -> Written:
-        """The text in at most about so many words; empty where it says nothing about the focus."""
+        """The text in at most about so many words."""
         return await self._ask("part", f"<text>\n{_inside(text)}\n</text>", focus, words)
 
     async def merge(self, summaries: Sequence[str], *, focus: str, words: int) -> Written:
@@ -50,10 +51,10 @@ class ChatSummaryWriter:
         wanted = f"<focus>\n{_inside(focus)}\n</focus>\n" if focus else ""
         messages = [SystemMessage(_render(prompt, words=str(words))), HumanMessage(wanted + told)]
         reply = await self._model.ainvoke(messages, _QUIET)
-        text = without_thoughts(reply.text[:MAX_REPLY_CHARACTERS])
+        text = without_thoughts(reply.text)[:MAX_REPLY_CHARACTERS]
         used = reply.usage_metadata or {"input_tokens": 0, "output_tokens": 0}
         is_nothing = text.strip(" .\"'`").casefold() == "nothing"
-        return Written("" if is_nothing else text, used["input_tokens"], used["output_tokens"])
+        return Written("" if is_nothing else text or None, used["input_tokens"], used["output_tokens"])
 
     @cached_property
     def _model(self) -> BaseChatModel:
