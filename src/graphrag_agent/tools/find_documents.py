@@ -79,16 +79,17 @@ def build_find_documents(knowledge: Findable) -> ToolSpec:
         fact use knowledge_search.
         """
         narrowed = scope.narrowed(source_types=None if source_type is None else [source_type])
-        count = (await knowledge.astats(narrowed)).documents
+        wanted, count = (query or "").strip(), (await knowledge.astats(narrowed)).documents
         looks_at_names = count <= MAX_NAMED_DOCUMENTS
-        if query is None or not query.strip():
-            ids = [item.id for item in await knowledge.adocuments(narrowed)] if looks_at_names else []
+        if wanted:
+            ids = await _ranked(knowledge, names if looks_at_names else None, wanted, narrowed, count)
+            found = await _stored(knowledge, ids, narrowed)
         else:
-            ids = await _ranked(knowledge, names if looks_at_names else None, query, narrowed, count)
-        chosen = await _stored(knowledge, ids[skip : skip + limit], narrowed)
+            found = await knowledge.adocuments(narrowed) if looks_at_names else []
+        chosen = found[skip : skip + limit]
         outlines = await asyncio.gather(*(knowledge.achunks(document.id, narrowed) for document in chosen))
         cards = [_card(document, chunks) for document, chunks in zip(chosen, outlines, strict=True)]
-        return render_evidence(cards, note=_note(len(cards), len(ids), count, skip, query, looks_at_names))
+        return render_evidence(cards, note=_note(len(cards), len(found), count, skip, wanted, looks_at_names))
 
     tool = StructuredTool.from_function(
         coroutine=find_documents,
@@ -139,16 +140,17 @@ def _card(document: Document, chunks: Sequence[Chunk]) -> Evidence:
     return made_evidence(f"document:{document.id}", title=title, source=document.source, text="\n".join(lines))
 
 
-def _note(shown: int, found: int, count: int, skip: int, query: str | None, looked_at_names: bool) -> str:
-    if not count:
+def _note(shown: int, found: int, count: int, skip: int, query: str, looked_at_names: bool) -> str:
+    by_text = "" if looked_at_names else f" {count} documents are too many to look at names."
+    if by_text and not query:
+        return f"{by_text.lstrip()} Give a query."
+    if not count or not (found or query):
         return "There are no documents here."
-    if not looked_at_names:
-        asked = "" if query else " Give a query."
-        return f"{shown} shown, found by what stands in them: {count} documents are too many to look at names.{asked}"
     if not found:
-        return "No document matched: try other words, or leave out the query to list all."
+        more = "." if by_text else ", or leave out the query to list all."
+        return f"No document matched: try other words{more}{by_text}"
     if not shown:
-        return f"There are {found} only: skip less than {skip}."
-    which = "" if query else f" of {count}"
+        return f"There are {found} only: skip less than {found}.{by_text}"
+    which = f"of {found} found" if query else f"of {found}"
     more = f"; skip={skip + shown} shows the next ones" if skip + shown < found else ""
-    return f"Documents {skip + 1} to {skip + shown}{which or f' of {found} found'}{more}."
+    return f"Documents {skip + 1} to {skip + shown} {which}{more}.{by_text}"

@@ -131,6 +131,28 @@ async def test_a_kept_name_shows_nothing_that_was_taken_away_since() -> None:
     assert "leave" not in (await run_tool(spec, query="leave")).text.partition("Note")[0]
 
 
+async def test_what_was_taken_away_since_is_not_counted_in_a_note() -> None:
+    held = Shelf(*(document(f"d{at}", [("x", None, "")], title=f"Plan {at}") for at in range(4)))
+    spec = build_find_documents(held)
+    assert (await run_tool(spec, query="plan", limit=2)).text.endswith("1 to 2 of 4 found; skip=2 shows the next ones.")
+
+    def take_away(*names: str) -> None:
+        for name in names:
+            held.held[name] = document(name, [("x", None, "")], title="Plan 0", groups=("hr",))
+            held.held[f"new-{name}"] = document(f"new-{name}", [("x", None, "")], title="Other")  # as many as before
+
+    take_away("d0", "d1", "d2")
+    assert (await run_tool(spec, query="plan", limit=2)).text.endswith("Note: Documents 1 to 1 of 1 found.")
+    assert (await run_tool(spec, query="plan", skip=9)).text == "Note: There are 1 only: skip less than 1."
+    take_away("d3")
+    assert "Note: No document matched" in (await run_tool(spec, query="plan")).text
+
+
+async def test_a_blank_query_is_none() -> None:
+    assert (await message(query="  ", limit=2)).text == (await message(limit=2)).text
+    assert (await message(limit=2, skip=30)).text == "Note: There are 3 only: skip less than 3."
+
+
 async def test_kept_names_are_few_and_each_scopes_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_document_names, "KEPT_DOCUMENTS", 7)
     held = shelf()
@@ -155,6 +177,14 @@ async def test_of_too_many_documents_names_are_not_looked_through(monkeypatch: p
     assert [item.title for item in read_evidence([told]).values()] == ["Getting about"]
     assert "3 documents are too many to look at names." in told.text
     assert "Give a query." in (await message()).text
+    assert (await message(query="zzz")).text == (
+        "Note: No document matched: try other words. 3 documents are too many to look at names."
+    )
+    both = await message(query="days", limit=1)
+    assert "Note: Documents 1 to 1 of 2 found; skip=1 shows the next ones. 3 documents are too many" in both.text
+    assert [item.title for item in read_evidence([await message(query="days", limit=1, skip=1)]).values()] == [
+        "Getting about"
+    ]
 
 
 async def test_a_hostile_name_closes_no_tag_and_commands_no_terminal() -> None:
