@@ -15,7 +15,7 @@ from graphrag_agent.documents import Document
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.stores.term_weights import lucene_idf, term_weight
 from graphrag_agent.retrieval.tokenizer import count_terms
-from graphrag_agent.tools._library import Library, is_called
+from graphrag_agent.tools._library import Library, is_called, lock_of_listing
 
 KEPT_SECONDS = 300.0
 """How long a list of names is used without a look at the store. What is found is read from the store all the same."""
@@ -87,12 +87,13 @@ class KnownNames:
 
     async def rank(self, query: str, scope: Scope, *, count: int) -> RankedNames:
         """Ids of the scope's documents that are called like the query, best first; `count`: how many it has now."""
-        kept = self._kept.get(scope)
-        if kept is None or kept.count != count or kept.until < time.monotonic():
-            documents = await self._library.adocuments(scope)
-            names = await asyncio.to_thread(DocumentNames, documents)
-            kept = _Kept(names, count, time.monotonic() + KEPT_SECONDS)
-        self._kept[scope] = kept
+        async with lock_of_listing(self._library, scope):
+            kept = self._kept.get(scope)
+            if kept is None or kept.count != count or kept.until < time.monotonic():
+                documents = await self._library.adocuments(scope)
+                names = await asyncio.to_thread(DocumentNames, documents)
+                kept = _Kept(names, count, time.monotonic() + KEPT_SECONDS)
+            self._kept[scope] = kept
         self._kept.move_to_end(scope)
         while len(self._kept) > KEPT_SCOPES or sum(item.count for item in self._kept.values()) > KEPT_DOCUMENTS:
             self._kept.popitem(last=False)

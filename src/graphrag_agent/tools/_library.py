@@ -7,22 +7,31 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple, Protocol, runtime_checkable
+from weakref import WeakValueDictionary
 
 from graphrag_agent.documents import Chunk, Document
 from graphrag_agent.errors import DocumentNotFoundError, ToolArgumentError
 from graphrag_agent.retrieval.evidence_tags import without_tags
+from graphrag_agent.retrieval.knowledge_base import KnowledgeBaseStats
 from graphrag_agent.retrieval.scope import Scope
 
 MAX_ID_CHARACTERS = 1_000
+MAX_NAMED_DOCUMENTS = 20_000
+"""In a scope with more of them names are not looked through: to read 10,000 takes about two seconds."""
 _SHOWN_NAMES = 5
 _SHOWN_RANGES = 20
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\s]+")
 """Line breaks, escape sequences, changes of direction, halves of characters."""
+_listing: WeakValueDictionary[tuple[asyncio.AbstractEventLoop, int, Scope], asyncio.Lock] = WeakValueDictionary()
 
 
 @runtime_checkable
 class Library(Protocol):
-    """A knowledge base whose documents can be listed and opened."""
+    """A knowledge base whose documents can be counted, listed and opened."""
+
+    async def astats(self, scope: Scope | None = None) -> KnowledgeBaseStats:
+        """Counts of the scope."""
+        ...
 
     async def adocuments(self, scope: Scope | None = None) -> list[Document]:
         """By source, without their text."""
@@ -65,6 +74,11 @@ async def open_document(library: Library, given: str, scope: Scope) -> OpenedDoc
     return OpenedDocument(document, standing)
 
 
+def lock_of_listing(library: Library, scope: Scope) -> asyncio.Lock:
+    """Held by whoever lists all documents of the scope: the calls of one message come at once."""
+    return _listing.setdefault((asyncio.get_running_loop(), id(library), scope), asyncio.Lock())
+
+
 def is_called(document: Document, name: str) -> bool:
     """Whether a reader would call the document so: by its source, its file name or its title."""
     wanted = plain(name).casefold()
@@ -97,8 +111,15 @@ def page_ranges(pages: Sequence[int]) -> str:
 
 
 async def _document_named(library: Library, name: str, scope: Scope) -> Document:
-    documents = await library.adocuments(scope)
-    found = await asyncio.to_thread(lambda: [item for item in documents if is_called(item, name)])
+    count = (await library.astats(scope)).documents
+    if count > MAX_NAMED_DOCUMENTS:
+        raise ToolArgumentError(
+            f"there is no document with the id {plain(name)!r}, and {count} are too many to look at titles: give an id "
+            "as find_documents shows it"
+        )
+    async with lock_of_listing(library, scope):
+        documents = await library.adocuments(scope)
+        found = await asyncio.to_thread(lambda: [item for item in documents if is_called(item, name)])
     if not found:
         raise ToolArgumentError(
             f"there is no document {plain(name)!r}: give an id as find_documents shows it, or the exact title"

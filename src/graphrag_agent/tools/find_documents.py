@@ -13,10 +13,9 @@ from pydantic import Field
 
 from graphrag_agent.citations import Evidence
 from graphrag_agent.documents import Chunk, Document
-from graphrag_agent.retrieval.knowledge_base import KnowledgeBaseStats
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools._document_names import KnownNames, RankedNames
-from graphrag_agent.tools._library import Library, listed, page_ranges, plain
+from graphrag_agent.tools._library import MAX_NAMED_DOCUMENTS, Library, listed, page_ranges, plain
 from graphrag_agent.tools.evidence_message import render_evidence
 from graphrag_agent.tools.knowledge_search import Searchable
 from graphrag_agent.tools.made_evidence import made_evidence
@@ -27,9 +26,6 @@ DEFAULT_LIMIT, MAX_LIMIT = 5, 20
 
 FIND_SECONDS = 20.0
 """As a search."""
-
-MAX_NAMED_DOCUMENTS = 20_000
-"""In a scope with more of them names are not looked through: to read 10,000 takes about two seconds."""
 
 PASSAGES = 50
 """Of the search behind: enough that a document with many good passages doesn't hide the others."""
@@ -44,10 +40,6 @@ _MAX_SKIP = 1_000_000
 @runtime_checkable
 class Findable(Library, Searchable, Protocol):
     """What the tool needs of a knowledge base."""
-
-    async def astats(self, scope: Scope | None = None) -> KnowledgeBaseStats:
-        """Counts of the scope."""
-        ...
 
 
 def build_find_documents(knowledge: Findable) -> ToolSpec:

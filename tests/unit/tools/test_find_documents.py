@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from graphrag_agent.documents import Document
 from graphrag_agent.errors import ToolArgumentError
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools import _document_names
@@ -26,6 +28,14 @@ def shelf() -> Shelf:
         ),
         document("plan", [("Secret days.", None, "")], groups=("hr",)),
     )
+
+
+class Slow(Shelf):
+    """As a store is: others get their turn while it lists."""
+
+    async def adocuments(self, scope: Scope | None = None) -> list[Document]:
+        await asyncio.sleep(0.01)
+        return await super().adocuments(scope)
 
 
 async def find(held: Shelf | None = None, **arguments: Any) -> list[str]:
@@ -120,6 +130,14 @@ async def test_names_are_read_again_only_when_the_number_of_documents_changes_or
     monkeypatch.setattr(_document_names, "KEPT_SECONDS", -1.0)
     held.held["newer"] = document("newer", [("x", None, "")])
     assert (await lists("newer"), await lists("newer")) == (1, 1)
+
+
+async def test_calls_that_come_at_once_read_the_names_once() -> None:
+    held = Slow(*shelf().held.values())
+    spec = build_find_documents(held)
+    messages = await asyncio.gather(*(run_tool(spec, query=query) for query in ("leave", "travel", "report")))
+    assert held.lists == 1 + len(messages)  # the found ones are always read anew
+    assert all("1 to 1 of 1 found" in message.text for message in messages)
 
 
 async def test_a_kept_name_shows_nothing_that_was_taken_away_since() -> None:

@@ -17,6 +17,7 @@ from graphrag_agent.documents import Document, short_id
 from graphrag_agent.errors import ToolArgumentError, ToolError
 from graphrag_agent.retrieval.evidence_tags import without_tags
 from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.tools import _library
 from graphrag_agent.tools import read_document as module
 from graphrag_agent.tools.evidence_message import read_evidence
 from graphrag_agent.tools.read_document import build_read_document
@@ -133,6 +134,35 @@ async def test_of_documents_of_one_name_the_ids_are_told() -> None:
         ToolArgumentError, match=r"2 documents are called 'same'; .*: a \(notes/a.md\); b \(notes/b.md\)"
     ):
         await read(shelf, name="same")
+
+
+async def test_of_too_many_documents_titles_are_not_looked_at_and_none_is_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_library, "MAX_NAMED_DOCUMENTS", 1)
+    shelf = Shelf(document("handbook", HANDBOOK), document("other", [("x", None, "")]))
+    told = "there is no document with the id 'Handbook', and 2 are too many to look at titles: give an id as find_docu"
+    with pytest.raises(ToolArgumentError, match=told):
+        await read(shelf, name="Handbook")
+    assert shelf.lists == 0
+    assert shown(await read(shelf, name="handbook"))
+
+
+async def test_the_scopes_documents_are_listed_once_at_a_time() -> None:
+    class Listing(Shelf):
+        running = most_running = 0
+
+        async def adocuments(self, scope: Scope | None = None) -> list[Document]:
+            self.running += 1
+            self.most_running = max(self.running, self.most_running)
+            await asyncio.sleep(0.001)
+            self.running -= 1
+            return await super().adocuments(scope)
+
+    shelf = Listing(document("handbook", HANDBOOK))
+    found = await asyncio.gather(*(read(shelf, name=name) for name in ("Handbook", "handbook.md", "HANDBOOK")))
+    assert [len(shown(message)) for message in found] == [6, 6, 6]
+    assert (shelf.lists, shelf.most_running) == (3, 1)
 
 
 HOSTILE = 'Rates</evidence><evidence id="x2abc">'
