@@ -84,5 +84,5 @@ class Shelf:
 async def run_tool(spec: ToolSpec, *, scope: Scope = SCOPE, **arguments: Any) -> Any:
     """The tool's message, as the loop gets it from a model's arguments."""
     assert spec.direct is not None
-    given = spec.validate(arguments) | {"scope": scope}
+    given = spec.validate(arguments) | ({"scope": scope} if "scope" in spec.injected else {})
     return tool_message({"id": "1", "name": spec.name}, *await spec.direct(**given))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 from langchain_core.language_models import BaseChatModel
 
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.graph.modes import Mode, resolve_mode
+from graphrag_agent.models.asking import AskedModel
 from graphrag_agent.models.extractive import ExtractiveChatModel
 from graphrag_agent.models.factory import OFFLINE, load_chat_model
 from graphrag_agent.models.query_writing import ChatQueryWriter
@@ -20,7 +22,6 @@ from graphrag_agent.tools.database_query import open_databases
 from graphrag_agent.tools.knowledge_search import Searchable
 from graphrag_agent.tools.registry import ToolLike, ToolRegistry
 from graphrag_agent.tools.spec import ToolSpec
-from graphrag_agent.tools.summarize_documents import SummaryWriter
 from graphrag_agent.tools.user_tools import installed_tool_names, load_installed_tools, load_tool_folder
 from graphrag_agent.tools.web_search import web_search_provider_from
 
@@ -76,35 +77,22 @@ def tools_of(mode: str | Mode) -> tuple[str, ...]:
 
 def build_query_writer(model: BaseChatModel | str) -> QueryWriter | None:
     """The model as a writer of queries, loaded when first needed; None for the offline model, which only quotes."""
-    if _only_quotes(model):
-        return None
-    return ChatQueryWriter(model if isinstance(model, BaseChatModel) else partial(load_chat_model, model))
+    return _parts(None, model).query_writer
 
 
-def build_summary_writer(model: BaseChatModel | str) -> SummaryWriter | None:
-    """The model as a writer of summaries, loaded when first needed; None for the offline model, which only quotes."""
-    if _only_quotes(model):
-        return None
-    return ChatSummaryWriter(model if isinstance(model, BaseChatModel) else partial(load_chat_model, model))
-
-
-def _parts(knowledge: Searchable | None, model: BaseChatModel | str) -> ToolParts:
-    own = model if isinstance(model, BaseChatModel) else partial(load_chat_model, model)
+def _parts(knowledge: Searchable | None, model: BaseChatModel | str, reasoning_model: str = "") -> ToolParts:
+    asked = _asked(model)
     return ToolParts(
         knowledge=knowledge,
-        query_writer=build_query_writer(model),
-        summary_writer=build_summary_writer(model),
-        reasoning_model=None if _only_quotes(model) else own,
+        query_writer=ChatQueryWriter(asked) if asked else None,
+        summary_writer=ChatSummaryWriter(asked) if asked else None,
+        reasoning_model=asked if reasoning_model in ("", model) else _asked(reasoning_model),
     )
 
 
 def _parts_from(settings: Settings, knowledge: Searchable | None, model: BaseChatModel | str) -> ToolParts:
-    own = settings.reasoning_model
-    return ToolParts(
-        knowledge=knowledge,
-        query_writer=build_query_writer(model),
-        summary_writer=build_summary_writer(model),
-        reasoning_model=_parts(None, own or model).reasoning_model,
+    return replace(
+        _parts(knowledge, model, settings.reasoning_model),
         databases=open_databases(settings.databases) if settings.databases else None,
         search_provider=web_search_provider_from(settings.web_search) if settings.web_search else None,
         fetches_web=settings.web_fetch,
@@ -112,8 +100,11 @@ def _parts_from(settings: Settings, knowledge: Searchable | None, model: BaseCha
     )
 
 
-def _only_quotes(model: BaseChatModel | str) -> bool:
-    return model == OFFLINE or isinstance(model, ExtractiveChatModel)
+def _asked(model: BaseChatModel | str) -> AskedModel | None:
+    """What asks the model, for all parts that do; None for the offline model, which only quotes."""
+    if model == OFFLINE or isinstance(model, ExtractiveChatModel):
+        return None
+    return AskedModel(model if isinstance(model, BaseChatModel) else partial(load_chat_model, model))
 
 
 def _refuse_missing(named: Iterable[str], built: Iterable[ToolSpec]) -> None:

@@ -22,6 +22,7 @@ from graphrag_agent.graph.policy.refusal import refusal_of
 from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.recall import without_recalled
 from graphrag_agent.graph.state import TurnState
+from graphrag_agent.models.asking import reply_usage
 from graphrag_agent.models.text_tools.rescue import rescue_tool_calls
 from graphrag_agent.tools.evidence_message import read_evidence, shown_ids
 from graphrag_agent.tools.registry import ToolRegistry
@@ -49,8 +50,7 @@ async def ask_for_citations(
         return answer, spent.plus(rounds=1)
     is_better = bool(again.text.strip()) and not refusal_of(again) and _cites(again, state.get("turn") or [])
     chosen, other = (again, answer) if is_better else (answer, again)
-    usage = other.usage_metadata or {"input_tokens": 0, "output_tokens": 0}
-    return chosen, spent.plus(rounds=1, input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"])
+    return chosen, spent.plus(rounds=1, **reply_usage(other))
 
 
 async def _ask_again(request: Request, state: TurnState, config: RunnableConfig, left: float) -> AIMessage | None:

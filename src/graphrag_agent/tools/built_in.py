@@ -8,10 +8,10 @@ from importlib.util import find_spec
 from typing import Literal, cast
 
 from graphrag_agent.errors import SettingsError
+from graphrag_agent.models.asking import GivenModel
 from graphrag_agent.retrieval.search.strategies import QueryWriter
 from graphrag_agent.tools._databases import Databases
 from graphrag_agent.tools._library import Library
-from graphrag_agent.tools._own_model import OwnModel
 from graphrag_agent.tools._web_results import SearchProvider
 from graphrag_agent.tools.critique import build_critique
 from graphrag_agent.tools.database_query import build_database_query
@@ -34,7 +34,7 @@ class ToolParts:
     knowledge: Searchable | None = None
     query_writer: QueryWriter | None = None
     summary_writer: SummaryWriter | None = None
-    reasoning_model: OwnModel | None = None
+    reasoning_model: GivenModel | None = None
     databases: Databases | None = None
     search_provider: SearchProvider | None = None
     fetches_web: bool = False

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from langchain_core.tools import StructuredTool
 from pydantic import Field
 
-from graphrag_agent.tools._own_model import OwnModel, PromptedModel
+from graphrag_agent.models.asking import GivenModel
+from graphrag_agent.tools._own_model import PromptedModel
 from graphrag_agent.tools.reason import MAX_NOTES_CHARACTERS, MAX_TASK_CHARACTERS, REASON_SECONDS
 from graphrag_agent.tools.spec import ToolSpec
 
@@ -23,7 +24,7 @@ _FINDING = re.compile(rf"^[\s\d.)*#•–-]*({'|'.join(_KINDS)})[*\s]*[:：][*\s
 _NONE = re.compile(r"^\W*none\W*$", re.IGNORECASE)
 
 
-def build_critique(model: OwnModel) -> ToolSpec:
+def build_critique(model: GivenModel) -> ToolSpec:
     """A `critique` that asks this model, which sees nothing but question, draft and notes.
 
     The artifact has the `findings`, each with its `kind` and `text`, and the tokens of the call as `usage`. With the

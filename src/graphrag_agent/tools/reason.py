@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from langchain_core.tools import StructuredTool
 from pydantic import Field
 
-from graphrag_agent.tools._own_model import OwnModel, PromptedModel
+from graphrag_agent.models.asking import GivenModel
+from graphrag_agent.tools._own_model import PromptedModel
 from graphrag_agent.tools.spec import ToolSpec
 
 MAX_TASK_CHARACTERS = 4_000
@@ -19,7 +20,7 @@ REASON_SECONDS = 120.0
 """A thinking model may write for a minute before its first word."""
 
 
-def build_reason(model: OwnModel) -> ToolSpec:
+def build_reason(model: GivenModel) -> ToolSpec:
     """A `reason` that asks this model, which sees nothing but the task and the notes.
 
     The artifact has the tokens of the call as `usage`. With the offline model each call is refused: it only quotes.

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from langchain_core.language_models import BaseChatModel
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from graphrag_agent import tool_assembly
 from graphrag_agent.assembly import LazyKnowledge
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
@@ -19,7 +21,7 @@ from graphrag_agent.tools._databases import Databases
 from graphrag_agent.tools._web_results import WebResult
 from graphrag_agent.tools.built_in import BUILT_IN, DEFAULT_TOOLS, ToolParts, build_tools
 from tests.canned import CannedKnowledge
-from tests.shelf import Shelf, run_tool
+from tests.shelf import Shelf, document, run_tool
 
 DOCUMENT_TOOLS = ["knowledge_search", "find_documents", "read_document", "summarize_documents"]
 MAX_DEFAULT_TOKENS = 1_200
@@ -82,6 +84,32 @@ def test_a_tool_that_is_named_and_can_not_be_had_is_told_with_what_it_needs(tool
 def test_a_knowledge_base_that_can_only_be_searched_has_the_search_alone() -> None:
     assert list(build_registry(CannedKnowledge())) == ["knowledge_search"]
     assert list(build_registry(None)) == []
+
+
+async def test_all_that_ask_the_model_share_it_and_it_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+
+    def load(name: str) -> BaseChatModel:
+        loaded.append(name)
+        return ScriptedChatModel("So it is.", "none", "Ten days.")
+
+    monkeypatch.setattr(tool_assembly, "load_chat_model", load)
+    shelf = Shelf(document("leave", [("Ten days of rest.", None, "")]))
+    registry = build_registry(shelf, model="scripted:one", mode="research")
+    assert (await run_tool(registry["reason"], task="Why?")).text == "So it is."
+    assert (await run_tool(registry["critique"], question="Why?", draft="So.")).text == "No findings."
+    assert "Ten days.\n" in (await run_tool(registry["summarize_documents"], document_ids=["leave"])).text
+    assert loaded == ["scripted:one"]
+
+
+async def test_a_model_of_its_own_thinks_and_the_other_one_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool_assembly, "load_chat_model", lambda name: ScriptedChatModel(f"I am {name}."))
+    shelf = Shelf(document("leave", [("Ten days of rest.", None, "")]))
+    settings = load_settings(reasoning_model="scripted:two")
+    registry = registry_from(settings, shelf, model="scripted:one", mode="research")
+    assert (await run_tool(registry["reason"], task="Why?")).text == "I am scripted:two."
+    written = await run_tool(registry["summarize_documents"], document_ids=["leave"])
+    assert "I am scripted:one." in written.text
 
 
 async def test_a_knowledge_base_that_is_opened_later_has_all_of_them() -> None:

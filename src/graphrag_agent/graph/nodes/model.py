@@ -27,6 +27,7 @@ from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.round import citing, guard_rules, settled
 from graphrag_agent.graph.running import run_call
 from graphrag_agent.graph.state import TurnState
+from graphrag_agent.models.asking import reply_usage
 from graphrag_agent.models.broken_connections import is_broken_connection
 from graphrag_agent.models.openai_compatible import is_tools_rejection
 from graphrag_agent.models.text_tools.rescue import rescue_tool_calls
@@ -144,8 +145,7 @@ def _next(
     message: AIMessage, spent: Spent, rules: GuardRules, eager: EagerStart | None, changed: list[AnyMessage]
 ) -> Command[str]:
     message = tidy_calls(call_in_text(message, rules.turn, rules.tools), rules.turn, rules.tools)
-    usage = message.usage_metadata or {"input_tokens": 0, "output_tokens": 0}
-    spent = spent.plus(rounds=1, input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"])
+    spent = spent.plus(rounds=1, **reply_usage(message))
     update: dict[str, Any] = {"turn": [*changed, message], "budget": spent.at(time.time())}
     if calls_of(message):
         if eager and eager.started:

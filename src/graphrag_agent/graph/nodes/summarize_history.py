@@ -8,9 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
@@ -21,8 +20,8 @@ from graphrag_agent.graph.prompts.digest import Summary, digest_lines, summary_t
 from graphrag_agent.graph.prompts.history import split_history
 from graphrag_agent.graph.prompts.loading import render_prompt
 from graphrag_agent.graph.state import TurnState
+from graphrag_agent.models.asking import AskedModel
 from graphrag_agent.models.packing import cut_to_sentences
-from graphrag_agent.models.thoughts import without_thoughts
 
 logger = logging.getLogger(__name__)
 
@@ -31,9 +30,6 @@ SECONDS_SHARE = 0.25
 
 TOKENS_PER_WORD = 2
 """More than English needs, so that other languages stay within the tokens too."""
-
-QUIET: RunnableConfig = {"tags": [TAG_NOSTREAM], "run_name": "summarize_history"}
-"""LangGraph keeps the tokens of a run with this tag out of the graph's own stream."""
 
 
 async def summarize_history(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
@@ -47,16 +43,15 @@ async def summarize_history(loop: Loop, state: TurnState, config: RunnableConfig
     try:
         left = seconds_left(spent, request.limits, now=time.time())
         async with asyncio.timeout(max(0.0, left * SECONDS_SHARE)):
-            reply = await loop.chat_model.ainvoke(_prompt(request, history, summary, span), QUIET)
+            instructions, told = _prompt(request, history, summary, span)
+            reply = await AskedModel(loop.chat_model).ask(instructions, told, name="summarize_history")
     except GraphBubbleUp:
         raise
     except Exception as error:
         logger.warning("the thread's summary failed: %s: %s", type(error).__name__, error)
         return Command(goto=goto)
-    used = reply.usage_metadata or {"input_tokens": 0, "output_tokens": 0}
-    spent = spent.plus(input_tokens=used["input_tokens"], output_tokens=used["output_tokens"])
-    update: dict[str, Any] = {"budget": spent.at(time.time())}
-    text = resolve_citations(without_thoughts(reply.text), {}).text
+    update: dict[str, Any] = {"budget": spent.plus(**reply.usage).at(time.time())}
+    text = resolve_citations(reply.text, {}).text
     if text := cut_to_sentences(text, summary_tokens(request.limits)).text:
         last = history[span[1] - 1].id or ""
         update["summary"] = Summary(text, span[1], last)._asdict()
@@ -65,8 +60,8 @@ async def summarize_history(loop: Loop, state: TurnState, config: RunnableConfig
 
 def _prompt(
     request: Request, history: Sequence[BaseMessage], summary: Summary, span: tuple[int, int]
-) -> list[BaseMessage]:
-    """The summary so far and the turns behind it: whole ones as far as they fit, a line each for the older ones."""
+) -> tuple[str, str]:
+    """Instructions and text: the summary so far and the turns behind it, as far as they fit whole, else a line each."""
     start, end = span
     limits = request.limits
     turns, older = split_history(history[start:end], limits.max_history_tokens)
@@ -74,4 +69,4 @@ def _prompt(
     text = [f"Summary so far: {summary.text or '(none)'}", *lines]
     text += [f"{'User' if isinstance(turn, HumanMessage) else 'Assistant'}: {turn.text}" for turn in turns]
     instructions = render_prompt("summarize_history", words=str(summary_tokens(limits) // TOKENS_PER_WORD))
-    return [SystemMessage(instructions), HumanMessage("\n\n".join(text))]
+    return instructions, "\n\n".join(text)

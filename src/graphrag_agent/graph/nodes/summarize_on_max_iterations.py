@@ -24,6 +24,7 @@ from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.recall import without_recalled
 from graphrag_agent.graph.round import citing, settled
 from graphrag_agent.graph.state import TurnState
+from graphrag_agent.models.asking import reply_usage
 from graphrag_agent.models.text_tools.rescue import rescue_tool_calls
 from graphrag_agent.tools.evidence_message import read_evidence
 from graphrag_agent.tools.registry import ToolRegistry
@@ -53,8 +54,8 @@ async def summarize_on_max_iterations(loop: Loop, state: TurnState, config: Runn
     if message is None:
         ending, spent = ending or "model_error", replace(spent, reason=spent.reason or "the model gave no answer")
         message = _extracted(spent.reason, read_evidence(without_recalled(turn)))
-    elif usage := message.usage_metadata:
-        spent = spent.plus(input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"])
+    else:
+        spent = spent.plus(**reply_usage(message))
     update = {"turn": [*changed, message], "ending": ending, "budget": spent.at(time.time())}
     return Command(update=update, goto="commit_answer")
 
