@@ -14,6 +14,7 @@ from graphrag_agent.errors import DocumentNotFoundError, ToolArgumentError
 from graphrag_agent.retrieval.evidence_tags import without_tags
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBaseStats
 from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.tools.knowledge_search import Readable
 
 MAX_ID_CHARACTERS = 1_000
 MAX_NAMED_DOCUMENTS = 20_000
@@ -26,7 +27,7 @@ _listing: WeakValueDictionary[tuple[asyncio.AbstractEventLoop, int, Scope], asyn
 
 
 @runtime_checkable
-class Library(Protocol):
+class Library(Readable, Protocol):
     """A knowledge base whose documents can be counted, listed and opened."""
 
     async def astats(self, scope: Scope | None = None) -> KnowledgeBaseStats:
@@ -43,12 +44,6 @@ class Library(Protocol):
 
     async def achunks(self, document_id: str, scope: Scope | None = None) -> list[Chunk]:
         """What the document was cut into, in order; empty when it isn't in the scope."""
-        ...
-
-    async def aread(
-        self, document_id: str, *, start: int = 0, end: int | None = None, scope: Scope | None = None
-    ) -> str:
-        """The document's text from `start` to `end`. Raises DocumentNotFoundError when it isn't in the scope."""
         ...
 
 

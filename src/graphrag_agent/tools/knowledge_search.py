@@ -89,11 +89,13 @@ def build_knowledge_search(
         description=inspect.cleandoc(knowledge_search.__doc__ or ""),
         response_format="content_and_artifact",
     )
-    read = _reader(knowledge) if isinstance(knowledge, Readable) else None
+    read = reader_of(knowledge) if isinstance(knowledge, Readable) else None
     return ToolSpec(tool, family="search", side_effect_free=True, timeout_seconds=SEARCH_SECONDS, read=read)
 
 
-def _reader(knowledge: Readable) -> ReadText:
+def reader_of(knowledge: Readable) -> ReadText:
+    """What reads the documents of this knowledge base for a tool's spec."""
+
     async def read(document_id: str, start: int, end: int, scope: Scope) -> str:
         return await knowledge.aread(document_id, start=start, end=end, scope=scope)
 

@@ -12,7 +12,6 @@ from langchain_core.tools import InjectedToolArg, StructuredTool
 from pydantic import Field
 
 from graphrag_agent.errors import ToolArgumentError
-from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools._library import (
     MAX_ID_CHARACTERS,
     Library,
@@ -24,6 +23,7 @@ from graphrag_agent.tools._library import (
 )
 from graphrag_agent.tools._passages import Segment, cut_segments, join_segments, passage_evidence, split_segments
 from graphrag_agent.tools.evidence_message import READS_ON, render_evidence
+from graphrag_agent.tools.knowledge_search import reader_of
 from graphrag_agent.tools.spec import ToolSpec
 
 READ_TOKENS = 2_000
@@ -87,10 +87,7 @@ def build_read_document(library: Library) -> ToolSpec:
         description=inspect.cleandoc(read_document.__doc__ or ""),
         response_format="content_and_artifact",
     )
-
-    async def read(document_id: str, start: int, end: int, scope: Scope) -> str:
-        return await library.aread(document_id, start=start, end=end, scope=scope)
-
+    read = reader_of(library)
     return ToolSpec(tool, family="documents", side_effect_free=True, timeout_seconds=READ_SECONDS, read=read)
 
 

@@ -17,10 +17,10 @@ from pydantic import Field, StringConstraints
 from graphrag_agent.citations import Evidence
 from graphrag_agent.models.key_sentences import select_key_sentences
 from graphrag_agent.models.summary_writing import Written
-from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools._library import MAX_ID_CHARACTERS, Library, OpenedDocument, open_document, page_ranges, plain
 from graphrag_agent.tools._passages import Segment, cut_segments, passage_evidence, split_segments
 from graphrag_agent.tools.evidence_message import render_evidence
+from graphrag_agent.tools.knowledge_search import reader_of
 from graphrag_agent.tools.made_evidence import made_evidence
 from graphrag_agent.tools.progress import tell_progress
 from graphrag_agent.tools.spec import ToolSpec
@@ -103,10 +103,7 @@ def build_summarize_documents(library: Library, *, writer: SummaryWriter | None 
         description=inspect.cleandoc(summarize_documents.__doc__ or ""),
         response_format="content_and_artifact",
     )
-
-    async def read(document_id: str, start: int, end: int, scope: Scope) -> str:
-        return await library.aread(document_id, start=start, end=end, scope=scope)
-
+    read = reader_of(library)
     return ToolSpec(tool, family="summary", side_effect_free=True, timeout_seconds=SUMMARY_SECONDS, read=read)
 
 
