@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Annotated, Any, Protocol, runtime_checkable
 
@@ -14,6 +13,7 @@ from pydantic import Field
 from graphrag_agent.citations import Evidence
 from graphrag_agent.documents import Chunk, Document
 from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.retrieval.search.fusion import Ranking, fuse_rrf
 from graphrag_agent.tools._document_names import KnownNames, RankedNames
 from graphrag_agent.tools._library import MAX_NAMED_DOCUMENTS, Library, listed, page_ranges, plain
 from graphrag_agent.tools.evidence_message import render_evidence
@@ -29,9 +29,6 @@ FIND_SECONDS = 20.0
 
 PASSAGES = 50
 """Of the search behind: enough that a document with many good passages doesn't hide the others."""
-
-RRF_K = 60
-"""Of reciprocal rank fusion, as in `retrieval.search.fusion`."""
 
 _SHOWN_HEADINGS, _HEADING_CHARACTERS = 12, 60
 _MAX_SKIP = 1_000_000
@@ -93,15 +90,17 @@ def build_find_documents(knowledge: Findable) -> ToolSpec:
 
 
 async def _ranked(knowledge: Findable, names: KnownNames | None, query: str, scope: Scope, count: int) -> list[str]:
-    """Document ids: those that are called so, then the others by the sum of the reciprocals of their places."""
+    """Document ids: those called just so, then the others by their places in both rankings, names before passages."""
     result = await knowledge.asearch(query, scope=scope, top_k=PASSAGES, rerank=False)
     by_passage = list(dict.fromkeys(hit.chunk.document_id for hit in result.hits))
     by_name = await names.rank(query, scope, count=count) if names else RankedNames([], [])
-    scores: defaultdict[str, float] = defaultdict(float)
-    for ranking in (by_name.alike, by_passage):
-        for rank, document_id in enumerate(ranking, start=1):
-            scores[document_id] += 1 / (RRF_K + rank)
-    return list(dict.fromkeys([*by_name.exact, *sorted(scores, key=lambda name: -scores[name])]))
+    scores = dict(fuse_rrf({"names": _scored(by_name.alike), "passages": _scored(by_passage)}))
+    fused = sorted(dict.fromkeys([*by_name.alike, *by_passage]), key=lambda name: -scores[name])
+    return list(dict.fromkeys([*by_name.exact, *fused]))
+
+
+def _scored(ids: Sequence[str]) -> Ranking:
+    return [(document_id, 1 / rank) for rank, document_id in enumerate(ids, start=1)]
 
 
 async def _stored(knowledge: Findable, ids: Sequence[str], scope: Scope) -> list[Document]:

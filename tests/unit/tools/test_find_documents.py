@@ -84,6 +84,15 @@ async def test_what_is_called_so_comes_before_what_speaks_of_it() -> None:
     assert (await find(held, query="Travel Guide"))[0] == "Travel guide"
 
 
+async def test_what_names_and_passages_both_find_comes_first_and_names_come_before_passages() -> None:
+    held = Shelf(
+        document("a", [("A word of rain.", None, "")], title="First"),
+        document("b", [("Rain, and rain again.", None, "")], title="Sun and rain"),
+        document("z", [("Dry.", None, "")], title="Rain gauge"),
+    )
+    assert await find(held, query="rain") == ["Sun and rain", "Rain gauge", "First"]
+
+
 async def test_without_a_query_all_are_listed_by_source_a_few_at_a_time() -> None:
     first = await message(limit=2)
     assert first.text.endswith("Note: Documents 1 to 2 of 3; skip=2 shows the next ones.")
