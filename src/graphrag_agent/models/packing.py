@@ -26,6 +26,8 @@ _UNSPACED = re.compile(
     "ただし|但し|しかし|ただ|もっとも|場合|限り|限る|除く|除き|を除|以外|例外|なお|のみ|けれど|ものの|"
     "다만|단,|하지만|그러나|제외|예외|경우"
 )
+SEEN_BEHIND = 2_000
+"""Characters behind a cut that are looked at, to know whether a sentence ends there."""
 
 
 class Packed(NamedTuple):
@@ -70,10 +72,12 @@ def sentence_end(text: str, max_characters: int) -> int:
 
     As in `cut_to_sentences`, what limits a sentence stays with it, as long as anything is left then.
     """
-    sentences = split_sentences(text)
+    if len(text) <= max_characters:
+        return len(text)
+    sentences = split_sentences(text[: max_characters + SEEN_BEHIND])
     fitting = sum(sentence.end <= max_characters for sentence in sentences)
     if not fitting:
-        return min(max_characters, len(text))
+        return max_characters
     return sentences[max((count for count in _group_ends(sentences) if count <= fitting), default=fitting) - 1].end
 
 

@@ -16,7 +16,9 @@ from pydantic import Field, StringConstraints
 
 from graphrag_agent.citations import Evidence
 from graphrag_agent.models.key_sentences import select_key_sentences
+from graphrag_agent.models.packing import fitting_end
 from graphrag_agent.models.summary_writing import Written
+from graphrag_agent.token_estimate import UNITS_PER_TOKEN
 from graphrag_agent.tools._library import MAX_ID_CHARACTERS, Library, OpenedDocument, open_document, page_ranges, plain
 from graphrag_agent.tools._passages import Segment, cut_segments, passage_evidence, split_segments
 from graphrag_agent.tools.evidence_message import render_evidence
@@ -278,8 +280,7 @@ def _quote(opened: OpenedDocument, segments: Sequence[Segment], count: int, focu
 
 def _written(plan: _Plan, summary: _Summary, focus: str, *, is_whole: bool) -> Evidence:
     document, first, last = plan.opened.document, summary.segments[0], summary.segments[-1]
-    whole = Segment(0, len(summary.text), None, "")
-    cut = cut_segments(summary.text, [whole], 0, whole.end, MAX_PIECE_TOKENS)[-1].end
+    end = fitting_end(summary.text, MAX_PIECE_TOKENS * UNITS_PER_TOKEN)
     pages = sorted({segment.page for segment in summary.segments if segment.page is not None})
     place = f"pages {page_ranges(pages)}" if pages else "" if is_whole else f"characters {first.start} to {last.end}"
     return made_evidence(
@@ -287,5 +288,5 @@ def _written(plan: _Plan, summary: _Summary, focus: str, *, is_whole: bool) -> E
         title=plain(document.title),
         source=document.source,
         heading=", ".join(part for part in ("Summary", place) if part),
-        text=summary.text[:cut],
+        text=summary.text[:end],
     )

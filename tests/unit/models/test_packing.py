@@ -48,6 +48,7 @@ def test_an_ordinary_sentence_is_left_out_alone() -> None:
         ("It stops. Except on Sundays.", 20, "It stops."),
         ("It hums on and on", 7, "It hums"),
         ("It hums", 70, "It hums"),
+        ("It hums.\n```", 70, "It hums.\n```"),
     ],
 )
 def test_a_cut_by_characters_always_leaves_something(text: str, most: int, kept: str) -> None:

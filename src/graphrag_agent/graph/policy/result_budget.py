@@ -8,7 +8,7 @@ from dataclasses import replace
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from graphrag_agent.citations import Evidence
-from graphrag_agent.models.packing import cut_to_sentences
+from graphrag_agent.models.packing import SEEN_BEHIND, cut_to_sentences
 from graphrag_agent.token_estimate import estimate_tokens
 from graphrag_agent.tools.evidence_message import READS_ON, hits_of, note_of, read_evidence, render_evidence
 
@@ -17,9 +17,6 @@ RESULT_SHARE = 0.5
 
 KEPT_CHARACTERS = 200
 """Of a result for which no room is left: enough to see what it was."""
-
-SENTENCE_CHARACTERS = 2_000
-"""Looked at behind a cut, to know whether a sentence ends there."""
 
 
 def tokens_shown(turn: Iterable[BaseMessage]) -> int:
@@ -81,7 +78,7 @@ def _cut_text(result: ToolMessage, room: int) -> ToolMessage:
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if estimate_tokens(text[:middle]) <= room else (low, middle - 1)
-    sentences = cut_to_sentences(text[: low + SENTENCE_CHARACTERS], room).text
+    sentences = cut_to_sentences(text[: low + SEEN_BEHIND], room).text
     if 2 * len(sentences) > low:  # data and code have no sentences to speak of
         low = len(sentences)
     note = f"[{len(text) - low} of {len(text)} characters were left out: the tokens for this turn are spent]"
