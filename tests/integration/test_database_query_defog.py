@@ -1,7 +1,8 @@
 """Defog's questions through the tool: each gold query gives the rows that SQLite gives for it, a wrong one its mend.
 
 Of the databases only the schemas are beside this checkout, not the rows. So they are filled with made rows, in which
-the texts of the queries occur, and the rows that the gold query itself gives are the gold rows.
+the texts of the queries occur, and the rows that the gold query itself gives are the gold rows. Defog's own rows, where
+they are at hand, are test_database_query_gold_rows.py's.
 """
 
 from __future__ import annotations
@@ -17,34 +18,19 @@ from typing import Any
 import pytest
 
 from graphrag_agent.errors import ToolArgumentError
-from graphrag_agent.retrieval.scope import Scope
-from graphrag_agent.tools._database_access import DatabaseConfig
-from graphrag_agent.tools._databases import Databases
 from graphrag_agent.tools._query_result import Rows, render_table, value_text
 from graphrag_agent.tools._sql_guard import checked_query
 from graphrag_agent.tools._sql_tables import VisibleTable
-from graphrag_agent.tools.database_query import MAX_ROWS, build_database_query
+from graphrag_agent.tools.database_query import MAX_ROWS
+from tests.defog import DEFOG, asking, gold_queries, table_lines
 
-DEFOG = Path(__file__).parents[3] / "shared" / "data" / "sql" / "defog"
 ROWS_A_TABLE = 14
-SCOPE = Scope("acme")
+QUERIES = {database: [query.sql for query in queries] for database, queries in gold_queries().items()}
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not DEFOG.is_dir(), reason="Defog's questions are not beside this checkout (../shared/data)"),
 ]
-
-
-def gold() -> dict[str, list[str]]:
-    """Database -> all its gold queries."""
-    found: dict[str, list[str]] = {}
-    for line in (DEFOG / "questions_gen_sqlite.jsonl").read_text().splitlines() if DEFOG.is_dir() else ():
-        question = json.loads(line)
-        found.setdefault(question["db"], []).extend(item["sql"] for item in question["gold"])
-    return found
-
-
-QUERIES = gold()
 
 
 def schema(database: str) -> dict[str, list[dict[str, str]]]:
@@ -92,24 +78,17 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     yield name, file
 
 
-def lines(table: str) -> list[str]:
-    return [line for line in table.splitlines() if line.startswith("| ")][2:]
-
-
 async def test_each_gold_query_gives_its_rows_and_many_have_some(database: tuple[str, Path]) -> None:
     name, file = database
-    access = [{"tenants": ["acme"], "tables": "*"}]
-    given = DatabaseConfig.model_validate({"url": f"sqlite:///{file}", "description": name, "access": access})
-    spec = build_database_query(Databases({name: given}))
-    assert spec.direct is not None
+    ask = asking(name, file)
     connection = sqlite3.connect(file)
     filled = 0
     for sql in QUERIES[name]:
         cursor = connection.execute(sql)
         columns = [item[0] for item in cursor.description]
         wanted = [[value_text(value) for value in row] for row in cursor.fetchall()]
-        text, _ = await spec.direct(scope=SCOPE, database=name, sql=sql)
-        shown, all_lines = lines(text), lines(render_table(Rows(columns, wanted, False)))
+        text = await ask(sql)
+        shown, all_lines = table_lines(text)[2:], table_lines(render_table(Rows(columns, wanted, False)))[2:]
         if len(wanted) <= MAX_ROWS and "there are more" not in text:
             assert Counter(shown) == Counter(all_lines), sql
         else:
