@@ -115,14 +115,14 @@ class SqliteReader:
         finally:
             process.kill()
             process.communicate()
-        return _rows_of(_answer(output), reading.seconds)
+        return _rows_of(_answer(output, process.returncode), reading.seconds)
 
 
-def _answer(output: str) -> dict[str, Any]:
+def _answer(output: str, exit_code: int) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = json.loads(output)
-    except ValueError:  # it was killed, or a limit of its own ended it
-        answer = {"error": "memory", "message": ""}
+    except ValueError:  # a signal ended it, which its limits send; or it failed by itself
+        answer = {"error": "memory" if exit_code < 0 else "program", "message": f"exit code {exit_code}"}
     return answer
 
 
@@ -139,6 +139,8 @@ def _rows_of(answer: dict[str, Any], seconds: float) -> Rows:
             )
         case "unreachable":
             raise ToolFailedError("the database file can't be read now; say so, or try once more", retryable=True)
+        case "program":
+            raise ToolFailedError(f"the program that reads the database failed ({answer['message']}); say so")
         case "memory":
             raise ToolFailedError(
                 "the query needed too much memory or time and was stopped; filter earlier, join on keys, select less"

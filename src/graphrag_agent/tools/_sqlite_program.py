@@ -31,6 +31,21 @@ FUNCTIONS = """
 """
 """By SQLite's own names; none of them reads or writes anything."""
 
+_KINDS = {
+    sqlite3.SQLITE_INTERRUPT: "time",
+    sqlite3.SQLITE_AUTH: "denied",
+    sqlite3.SQLITE_NOMEM: "memory",
+    sqlite3.SQLITE_FULL: "memory",
+    **dict.fromkeys(
+        (
+            *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR),
+            *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY),
+        ),
+        "unreachable",
+    ),
+}
+"""By SQLite's code and never by its text, which names the query's tables and columns."""
+
 
 def main() -> None:
     """The answer to the request on standard input."""
@@ -56,7 +71,9 @@ def _limit_process(seconds: float) -> None:
         (resource.RLIMIT_FSIZE, MAX_TEMPORARY_BYTES),
         (resource.RLIMIT_CORE, 0),
     ):
-        resource.setrlimit(what, (limit, limit))
+        _, hard = resource.getrlimit(what)
+        allowed = limit if hard == resource.RLIM_INFINITY else min(limit, hard)  # nobody may raise a limit
+        resource.setrlimit(what, (allowed, allowed))
 
 
 def _read(request: dict[str, Any]) -> dict[str, Any]:
@@ -124,14 +141,12 @@ def _value(value: Any, max_cell: int) -> Any:
 
 
 def _kind(error: sqlite3.Error) -> str:
-    text = str(error).lower()
-    if "interrupted" in text:
-        return "time"
-    if "not authorized" in text or "prohibited" in text:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    if code == sqlite3.SQLITE_IOERR_WRITE:  # only temporary files are written
+        return "memory"
+    if str(error).startswith("not authorized to use function"):  # which has no code of its own
         return "denied"
-    if "unable to open" in text or "not a database" in text or "locked" in text or "disk i/o" in text:
-        return "unreachable"
-    return "memory" if "out of memory" in text or "full" in text else "sql"
+    return _KINDS.get(code & 0xFF, "sql")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import sqlite3
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from graphrag_agent.errors import ToolArgumentError, ToolError, ToolFailedError
 from graphrag_agent.graph.policy.pairing import tool_message
 from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.tools import _sqlite_program
 from graphrag_agent.tools._database_access import DatabaseConfig
 from graphrag_agent.tools._database_reading import Reading, SqliteReader, Stop
 from graphrag_agent.tools._databases import Databases
@@ -377,6 +379,50 @@ async def test_the_databases_own_errors_are_told(spec: ToolSpec) -> None:
     assert "misuse of aggregate" in await refusal(spec, "select name from customers where sum(id) > 1")
     assert "did you mean name? There is: id, name" in await refusal(spec, "select nmae from customers")
     assert "did you mean shop?" in await database_refusal(spec, "shp")
+
+
+async def test_a_columns_name_is_no_reason_of_its_own(tmp_path: Path) -> None:
+    """SQLite's text names the column; only its code says what happened."""
+    connection = sqlite3.connect(tmp_path / "shop.db")
+    names = ("full_name", "is_locked", "interrupted", "prohibited", "out of memory")
+    columns = ", ".join(f'"{name}"' for name in names)
+    connection.executescript(f"CREATE TABLE a ({columns}); CREATE TABLE b ({columns})")
+    connection.close()
+    given = {"url": "sqlite:///shop.db", "description": "d", "access": [{"tenants": ["acme"], "tables": "*"}]}
+    spec = build_database_query(Databases({"shop": DatabaseConfig.model_validate(given)}, folder=tmp_path))
+    for name in names:
+        said = await refusal(spec, f'select "{name}" from a, b')
+        assert said == f"SQLite: ambiguous column name: {name}; mend the query by the schema"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sets a limit of the process")
+def test_a_lower_limit_that_is_there_already_stays(file: Path) -> None:
+    program = f"""
+import resource
+from pathlib import Path
+from graphrag_agent.tools._database_reading import Reading, SqliteReader, Stop
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+resource.setrlimit(resource.RLIMIT_CPU, (2, 2))
+print(SqliteReader(Path({str(file)!r})).read(Reading("select 7", {{}}, 1, 10, 1_000), Stop()).rows)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[['7']]\n", done.stderr
+
+
+def test_a_program_that_fails_by_itself_is_not_called_too_much_memory(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(program: str) -> str:
+        (tmp_path / "program.py").write_text(program)
+        monkeypatch.setattr(_sqlite_program, "__file__", str(tmp_path / "program.py"))
+        with pytest.raises(ToolFailedError) as caught:
+            SqliteReader(file).read(Reading("select 7", {}, 1, 10, 1_000), Stop())
+        return str(caught.value)
+
+    assert read("import sys; sys.stdin.read(); sys.exit(3)") == (
+        "the program that reads the database failed (exit code 3); say so"
+    )
+    assert "too much memory" in read("import os, sys; sys.stdin.read(); os.kill(os.getpid(), 9)")
 
 
 async def database_refusal(spec: ToolSpec, name: str) -> str:

@@ -95,7 +95,9 @@ def _limit_memory() -> None:
         import resource
     except ImportError:  # no such limit on Windows; the time limit holds
         return
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    allowed = MAX_MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MAX_MEMORY_BYTES, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (allowed, allowed))  # nobody may raise a limit
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
