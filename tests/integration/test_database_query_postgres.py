@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from graphrag_agent.errors import ToolArgumentError, ToolError, ToolFailedError
+from graphrag_agent.errors import SettingsError, ToolArgumentError, ToolError, ToolFailedError
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools._database_access import DatabaseConfig
 from graphrag_agent.tools._database_reading import Reading, Stop
@@ -61,11 +60,9 @@ def url(postgres_server: PostgresServer) -> str:
 
 
 @pytest.fixture
-def databases(url: str) -> Iterator[Databases]:
+def databases(url: str) -> Databases:
     given = {"url": url, "description": "orders", "schemas": ["public", "hr"], "access": ACCESS}
-    opened = Databases({"shop": DatabaseConfig.model_validate(given)})
-    yield opened
-    opened.close()
+    return Databases({"shop": DatabaseConfig.model_validate(given)})
 
 
 @pytest.fixture
@@ -213,6 +210,22 @@ async def test_each_tenant_sees_its_own_part(spec: ToolSpec) -> None:
     ]
     assert await refusal(spec, "select * from orders", GLOBEX) == "there is no table 'orders'; There is: rich, sums"
     assert await rows(spec, "select total from sums", GLOBEX) == ["| 7 |"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"tables": "*", "hidden_columns": {"Customers": ["secret"]}}, "there is no table 'Customers'"),
+        ({"tables": "*", "hidden_columns": {"customers": ["Secret"]}}, "there is no column 'Secret'"),
+        ({"tables": {"people": "*"}}, "there is no table 'people'"),
+    ],
+)
+async def test_a_rule_that_means_something_else_in_postgres_opens_nothing(
+    url: str, rule: dict[str, Any], said: str
+) -> None:
+    given = {"url": url, "description": "d", "schemas": ["public", "hr"], "access": [{"tenants": ["acme"], **rule}]}
+    with pytest.raises(SettingsError, match=said):
+        await ask(build_database_query(Databases({"shop": DatabaseConfig.model_validate(given)})))
 
 
 def opened(databases: Databases) -> Database:

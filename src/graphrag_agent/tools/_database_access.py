@@ -13,10 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, Valid
 
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.tools._sql_tables import named
+from graphrag_agent.tools._sql_vocabulary import Dialect
 
 EVERYTHING = "*"
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 DatabaseName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+Columns = Literal["*"] | tuple[Name, ...]
 
 
 class _Strict(BaseModel):
@@ -28,7 +31,7 @@ class AccessRule(_Strict):
 
     tenants: tuple[Name, ...] = Field(min_length=1, description="Tenants that the rule is for; *: every tenant")
     groups: tuple[Name, ...] = Field(default=(), description="One of these groups is needed; empty: the whole tenant")
-    tables: Literal["*"] | dict[Name, Literal["*"] | tuple[Name, ...]] = Field(
+    tables: Literal["*"] | dict[Name, Columns] = Field(
         description="* for all tables without the views; or table or view -> * or the list of its columns"
     )
     hidden_columns: dict[Name, tuple[Name, ...]] = Field(
@@ -40,14 +43,19 @@ class AccessRule(_Strict):
         in_tenant = EVERYTHING in self.tenants or scope.tenant in self.tenants
         return in_tenant and (not self.groups or not scope.groups.isdisjoint(self.groups))
 
-    def visible(self, table: str, columns: Sequence[str], *, is_view: bool) -> set[str]:
-        """The columns of the table that the rule opens."""
-        opened: Literal["*"] | tuple[str, ...] = ()
+    def visible(self, table: str, columns: Sequence[str], *, is_view: bool, dialect: Dialect) -> set[str]:
+        """The columns of the table that the rule opens. Names are compared as the database compares them."""
         if isinstance(self.tables, Mapping):
-            opened = self.tables.get(table, ())
-        elif not is_view:
-            opened = "*"
-        return {name for name in columns if opened == "*" or name in opened} - {*self.hidden_columns.get(table, ())}
+            opened = _said_of(table, self.tables, dialect)
+        else:
+            opened = [] if is_view else [self.tables]
+        hidden = _folded(_said_of(table, self.hidden_columns, dialect), dialect)
+        named_ones = _folded(opened, dialect)
+        return {
+            name
+            for name in columns
+            if (EVERYTHING in opened or named(name, dialect) in named_ones) and named(name, dialect) not in hidden
+        }
 
 
 class DatabaseConfig(_Strict):
@@ -76,9 +84,11 @@ class Access:
     """Where the rules stand in their database's list; they tell one access from another."""
     rules: tuple[AccessRule, ...] = field(compare=False)
 
-    def visible(self, table: str, columns: Sequence[str], *, is_view: bool) -> tuple[str, ...]:
+    def visible(self, table: str, columns: Sequence[str], *, is_view: bool, dialect: Dialect) -> tuple[str, ...]:
         """The table's columns that the principal may see, in the table's order."""
-        opened = {name for rule in self.rules for name in rule.visible(table, columns, is_view=is_view)}
+        opened = {
+            name for rule in self.rules for name in rule.visible(table, columns, is_view=is_view, dialect=dialect)
+        }
         return tuple(name for name in columns if name in opened)
 
 
@@ -86,6 +96,27 @@ def access_of(config: DatabaseConfig, scope: Scope) -> Access | None:
     """The principal's access; None where no rule names the principal, for whom the database is not there."""
     positions = tuple(position for position, rule in enumerate(config.access) if rule.is_for(scope))
     return Access(positions, tuple(config.access[position] for position in positions)) if positions else None
+
+
+def refuse_unknown_names(
+    database: str, rules: Sequence[AccessRule], tables: Mapping[str, Sequence[str]], dialect: Dialect
+) -> None:
+    """Raises SettingsError for a table or column of a rule that is not there: a misspelt one would hide nothing.
+
+    `tables` is table -> columns; none where they can't be read.
+    """
+    known = {named(table, dialect): {named(name, dialect) for name in names} for table, names in tables.items()}
+    for position, rule in enumerate(rules):
+        opened = rule.tables if isinstance(rule.tables, Mapping) else {}
+        for field_name, said in (("tables", opened), ("hidden_columns", rule.hidden_columns)):
+            place = f"database {database!r}, access.{position}.{field_name}"
+            for table, columns in said.items():
+                there = known.get(named(table, dialect))
+                if there is None:
+                    raise SettingsError(f"{place}: there is no table {table!r}; mend its name")
+                for name in columns if there and columns != EVERYTHING else ():
+                    if named(name, dialect) not in there:
+                        raise SettingsError(f"{place}.{table}: there is no column {name!r}; mend its name")
 
 
 def load_databases(path: str | Path) -> dict[str, DatabaseConfig]:
@@ -117,6 +148,15 @@ def url_text(name: str, config: DatabaseConfig) -> str:
     if not (url := os.environ.get(variable)):
         raise SettingsError(f"database {name!r}: the environment variable {variable} with its URL is not set")
     return url
+
+
+def _said_of(table: str, said: Mapping[str, Columns], dialect: Dialect) -> list[Columns]:
+    """What a rule says of the table, under whatever spelling of its name."""
+    return [columns for name, columns in said.items() if named(name, dialect) == named(table, dialect)]
+
+
+def _folded(said: Sequence[Columns], dialect: Dialect) -> set[str]:
+    return {named(name, dialect) for columns in said if columns != EVERYTHING for name in columns}
 
 
 def _an_object(given: object) -> object:

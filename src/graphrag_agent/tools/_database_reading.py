@@ -27,7 +27,6 @@ PROCESS_SECONDS = 2.0
 STOP_SECONDS = 0.1
 LOCK_SECONDS = 2.0
 CONNECT_SECONDS = 5
-POOL_SIZE = 4
 PARAMETERS = (
     *("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"),
     *("search_path", "standard_conforming_strings"),
@@ -64,7 +63,7 @@ class Stop:
         try:
             yield
         finally:
-            with self._lock:  # the connection may be another query's from here on
+            with self._lock:  # nothing is left to end from here on
                 self._end = None
 
     def now(self) -> None:
@@ -164,7 +163,7 @@ def _too_slow(seconds: float) -> ToolFailedError:
 
 
 class PostgresReader:
-    """Queries in read-only transactions of a small pool; the server stops what takes too long."""
+    """Each query in a read-only transaction of a connection of its own; the server stops what takes too long."""
 
     def __init__(self, engine: Any) -> None:
         self.engine = engine

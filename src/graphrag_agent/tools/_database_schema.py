@@ -8,6 +8,7 @@ from typing import Any
 
 from graphrag_agent.tools._database_access import Access
 from graphrag_agent.tools._sql_tables import VisibleTable
+from graphrag_agent.tools._sql_vocabulary import Dialect
 
 MAX_TABLES = 1_000
 MAX_COMMENT_CHARACTERS = 200
@@ -113,11 +114,12 @@ def _foreign_key(key: Any, schemas: Sequence[str | None]) -> ForeignKey:
     return ForeignKey(tuple(key["constrained_columns"]), other, tuple(key["referred_columns"]))
 
 
-def visible_part(tables: Iterable[TableInfo], access: Access) -> tuple[TableInfo, ...]:
+def visible_part(tables: Iterable[TableInfo], access: Access, dialect: Dialect) -> tuple[TableInfo, ...]:
     """The tables, columns and keys that the access opens; a key that leads to something hidden is left out."""
     opened = []
     for table in tables:
-        names = access.visible(table.shown_name, [column.name for column in table.columns], is_view=table.is_view)
+        own = [column.name for column in table.columns]
+        names = access.visible(table.shown_name, own, is_view=table.is_view, dialect=dialect)
         if names:
             columns = tuple(column for column in table.columns if column.name in names)
             is_whole = len(columns) == len(table.columns)

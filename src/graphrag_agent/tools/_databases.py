@@ -10,10 +10,15 @@ from typing import Any
 
 from graphrag_agent.errors import MissingExtraError, SettingsError, ToolFailedError
 from graphrag_agent.retrieval.scope import Scope
-from graphrag_agent.tools._database_access import Access, DatabaseConfig, access_of, url_text
+from graphrag_agent.tools._database_access import (
+    Access,
+    DatabaseConfig,
+    access_of,
+    refuse_unknown_names,
+    url_text,
+)
 from graphrag_agent.tools._database_reading import (
     CONNECT_SECONDS,
-    POOL_SIZE,
     PostgresReader,
     Reader,
     SqliteReader,
@@ -53,22 +58,18 @@ class Database:
         return self._open()[1]
 
     def tables(self, access: Access) -> tuple[TableInfo, ...]:
-        """The tables that the access opens, with their visible columns."""
-        engine = self._open()[2]
+        """The tables that the access opens, with their visible columns. Raises SettingsError for a misspelt rule."""
+        dialect, _, engine = self._open()
         with self._lock:
             now = self._clock()
             if self._tables is None or now - self._tables[0] > SCHEMA_SECONDS:
-                self._tables, self._visible = (now, self._inspected(engine)), {}
+                found = self._inspected(engine)
+                names = {table.shown_name: [column.name for column in table.columns] for table in found}
+                refuse_unknown_names(self.name, self.config.access, names, dialect)
+                self._tables, self._visible = (now, found), {}
             if access not in self._visible:
-                self._visible[access] = visible_part(self._tables[1], access)
+                self._visible[access] = visible_part(self._tables[1], access, dialect)
             return self._visible[access]
-
-    def close(self) -> None:
-        """Let its connections go."""
-        with self._lock:
-            opened, self._opened = self._opened, None
-        if opened is not None:
-            opened[2].dispose()
 
     def _open(self) -> tuple[Dialect, Reader, Any]:
         with self._lock:
@@ -105,11 +106,6 @@ class Databases:
         """Name -> database and access, for the databases that the scope's principal may use. Connects to none."""
         found = {name: (database, access_of(database.config, scope)) for name, database in self._databases.items()}
         return {name: (database, access) for name, (database, access) in found.items() if access is not None}
-
-    def close(self) -> None:
-        """Let all connections go."""
-        for database in self._databases.values():
-            database.close()
 
 
 def _opened(name: str, config: DatabaseConfig, folder: Path) -> tuple[Dialect, Reader, Any]:
@@ -149,14 +145,12 @@ def _opened_sqlite(name: str, url: Any, folder: Path) -> tuple[Dialect, Reader, 
 
 def _opened_postgres(url: Any) -> tuple[Dialect, Reader, Any]:
     from sqlalchemy import create_engine, event
+    from sqlalchemy.pool import NullPool
 
     try:
         engine = create_engine(
             url.set(drivername="postgresql+psycopg"),
-            pool_size=POOL_SIZE,
-            max_overflow=0,
-            pool_timeout=CONNECT_SECONDS,
-            pool_pre_ping=True,
+            poolclass=NullPool,  # nobody closes it, and a forked process must not share a connection
             hide_parameters=True,
             connect_args={"connect_timeout": CONNECT_SECONDS, "prepare_threshold": None},
         )

@@ -107,6 +107,8 @@ def _schema_message(
 ) -> tuple[str, dict[str, Any]]:
     """The visible tables; for those that are asked for, some rows of each too."""
     visible = database.tables(access)
+    if not visible:
+        return render_evidence([], note=f"Nothing of {database.name} is open to this user; say so, or look elsewhere.")
     names = [table.shown_name for table in visible]
     for name in wanted or ():
         if name not in names:

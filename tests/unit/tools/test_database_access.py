@@ -23,7 +23,7 @@ def config(*rules: dict[str, Any], **more: Any) -> DatabaseConfig:
 
 def seen(scope: Scope, *rules: dict[str, Any], table: str = "customers", is_view: bool = False) -> tuple[str, ...]:
     access = access_of(config(*rules), scope)
-    return () if access is None else access.visible(table, COLUMNS, is_view=is_view)
+    return () if access is None else access.visible(table, COLUMNS, is_view=is_view, dialect="sqlite")
 
 
 def test_a_rule_opens_its_tables_to_its_tenant_and_to_no_other() -> None:

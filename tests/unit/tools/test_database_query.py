@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from graphrag_agent.errors import ToolArgumentError, ToolError, ToolFailedError
+from graphrag_agent.errors import SettingsError, ToolArgumentError, ToolError, ToolFailedError
 from graphrag_agent.graph.policy.pairing import tool_message
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools import _sqlite_program
@@ -184,6 +184,51 @@ async def test_each_principal_sees_its_own_part(spec: ToolSpec) -> None:
     assert "no table 'customers'" in await refusal(spec, "select * from customers", GLOBEX)
     with pytest.raises(ToolArgumentError, match=r"there is no database 'shop'; There is: none"):
         await ask(spec, "select 1", Scope("other"))
+
+
+def opened_to_acme(file: Path, *rules: dict[str, Any]) -> ToolSpec:
+    access = [{"tenants": ["acme"], **rule} for rule in rules]
+    given = {"url": f"sqlite:///{file.name}", "description": "d", "access": access}
+    return build_database_query(Databases({"shop": DatabaseConfig.model_validate(given)}, folder=file.parent))
+
+
+async def test_a_rule_means_the_table_that_sqlite_means_whatever_its_case(file: Path) -> None:
+    hiding = {"Customers": ["SECRET"], "customers": ["Name"], "SALARIES": ["amount"]}
+    spec = opened_to_acme(file, {"tables": "*", "hidden_columns": hiding})
+    assert await rows(spec, "select * from customers order by 1") == ["| 1 |", "| 2 |"]
+    shown = await ask(spec)
+    assert "secret" not in shown and "amount" not in shown and "total" in shown
+    narrow = opened_to_acme(file, {"tables": {"CUSTOMERS": ["Id", "NAME"]}})
+    assert await rows(narrow, "select * from customers order by 1") == ["| 1 | Ann |", "| 2 | Bob |"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (
+            {"tables": "*", "hidden_columns": {"custmers": ["secret"]}},
+            "database 'shop', access.1.hidden_columns: there is no table 'custmers'; mend its name",
+        ),
+        (
+            {"tables": "*", "hidden_columns": {"customers": ["name", "secrt"]}},
+            "access.1.hidden_columns.customers: there is no column 'secrt'",
+        ),
+        ({"tables": {"order": "*"}}, "access.1.tables: there is no table 'order'"),
+        ({"tables": {"orders": ["id", "secret"]}}, "access.1.tables.orders: there is no column 'secret'"),
+    ],
+)
+async def test_a_rule_that_names_what_is_not_there_opens_nothing(file: Path, rule: dict[str, Any], said: str) -> None:
+    """It would hide nothing."""
+    spec = opened_to_acme(file, {"tables": {"orders": "*"}}, rule)
+    for sql in (None, "select * from customers", "select id from orders"):
+        with pytest.raises(SettingsError) as caught:
+            await ask(spec, sql)
+        assert said in str(caught.value)
+
+
+async def test_a_database_of_which_nothing_is_open_says_so(file: Path) -> None:
+    spec = opened_to_acme(file, {"tables": {}})
+    assert await ask(spec) == "Note: Nothing of shop is open to this user; say so, or look elsewhere."
 
 
 def test_sqlite_itself_refuses_what_the_guard_would_let_through(file: Path) -> None:
