@@ -6,6 +6,7 @@ Both readers block: call them in a thread, and `Stop.now` from elsewhere when no
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -13,13 +14,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
 from graphrag_agent.errors import ToolArgumentError, ToolFailedError
 from graphrag_agent.tools import _sqlite_program
+from graphrag_agent.tools._database_schema import TableInfo, read_tables
 from graphrag_agent.tools._query_result import MAX_CELL_CHARACTERS, Rows, bytes_text, value_text
+from graphrag_agent.tools._sql_vocabulary import Dialect
 
 PROCESS_SECONDS = 2.0
 """A program of ours needs 0.1 s to start and to end; this is for a busy machine."""
@@ -27,6 +31,9 @@ PROCESS_SECONDS = 2.0
 STOP_SECONDS = 0.1
 LOCK_SECONDS = 2.0
 CONNECT_SECONDS = 5
+INSPECTION_SECONDS = 10.0
+"""Of one statement that reads the schema."""
+
 PARAMETERS = (
     *("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"),
     *("search_path", "standard_conforming_strings"),
@@ -57,14 +64,18 @@ class Stop:
     def ends(self, end: Callable[[], object]) -> Iterator[None]:
         """What runs inside is ended by `end`, and never after it. Raises ToolFailedError where it is too late."""
         with self._lock:
-            if self._is_asked:
-                raise ToolFailedError("the query was given up before it ran", retryable=True)
+            self.check()
             self._end = end
         try:
             yield
         finally:
             with self._lock:  # nothing is left to end from here on
                 self._end = None
+
+    def check(self) -> None:
+        """Raises ToolFailedError where it is too late to begin."""
+        if self._is_asked:
+            raise ToolFailedError("the query was given up before it ran", retryable=True)
 
     def now(self) -> None:
         """End it; this blocks until it is over. Asked once, a server may not have begun the query yet, and miss it."""
@@ -81,6 +92,12 @@ class Stop:
 class Reader(Protocol):
     """Reads one database."""
 
+    dialect: Dialect
+
+    def inspected(self, schemas: Sequence[str], stop: Stop) -> tuple[TableInfo, ...]:
+        """All its tables and views, whoever may see them. Raises SQLAlchemyError where it can't be reached."""
+        ...
+
     def read(self, reading: Reading, stop: Stop) -> Rows:
         """The rows. Raises ToolArgumentError for SQL that the database refuses, ToolFailedError for the rest."""
         ...
@@ -89,8 +106,19 @@ class Reader(Protocol):
 class SqliteReader:
     """Each query in a process of its own, with the file opened for reading only."""
 
+    dialect: Dialect = "sqlite"
+
     def __init__(self, file: Path) -> None:
         self.uri = f"file:{quote(str(file))}?mode=ro"
+
+    def inspected(self, schemas: Sequence[str], stop: Stop) -> tuple[TableInfo, ...]:
+        """All its tables and views; SQLite has no schemas. Of the file our process reads the schema alone."""
+        from sqlalchemy import create_engine, inspect
+        from sqlalchemy.pool import NullPool
+
+        engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(self.uri, uri=True), poolclass=NullPool)
+        with engine.connect() as connection, stop.ends(_driver_of(connection).interrupt):
+            return read_tables(inspect(connection), [None], written="main", one_by_one=True)
 
     def read(self, reading: Reading, stop: Stop) -> Rows:
         request = {
@@ -165,8 +193,20 @@ def _too_slow(seconds: float) -> ToolFailedError:
 class PostgresReader:
     """Each query in a read-only transaction of a connection of its own; the server stops what takes too long."""
 
+    dialect: Dialect = "postgres"
+
     def __init__(self, engine: Any) -> None:
         self.engine = engine
+
+    def inspected(self, schemas: Sequence[str], stop: Stop) -> tuple[TableInfo, ...]:
+        """The tables and views of the schemas."""
+        from sqlalchemy import inspect
+
+        with self.engine.connect() as connection:
+            connection = connection.execution_options(postgresql_readonly=True)
+            with connection.begin(), stop.ends(_canceller(connection)):
+                _limit_transaction(connection, INSPECTION_SECONDS)
+                return read_tables(inspect(connection), schemas)
 
     def read(self, reading: Reading, stop: Stop) -> Rows:
         from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -174,8 +214,8 @@ class PostgresReader:
         try:
             with self.engine.connect() as connection:
                 connection = connection.execution_options(postgresql_readonly=True, no_parameters=True)
-                with connection.begin(), stop.ends(connection.connection.dbapi_connection.cancel):
-                    limit_transaction(connection, reading.seconds)
+                with connection.begin(), stop.ends(_canceller(connection)):
+                    _limit_transaction(connection, reading.seconds)
                     streamed = connection.execution_options(stream_results=True, max_row_buffer=16)
                     with closing(streamed.exec_driver_sql(reading.sql)) as result:
                         return _fetched(result, reading)
@@ -185,7 +225,16 @@ class PostgresReader:
             raise _unreachable() from None
 
 
-def limit_transaction(connection: Any, seconds: float) -> None:
+def _driver_of(connection: Any) -> Any:
+    return connection.connection.dbapi_connection
+
+
+def _canceller(connection: Any) -> Callable[[], object]:
+    """Asks the server to end what it does for the connection."""
+    return partial(_driver_of(connection).cancel_safe, timeout=CONNECT_SECONDS)
+
+
+def _limit_transaction(connection: Any, seconds: float) -> None:
     """What holds in this PostgreSQL transaction only; no query that the guard lets through can change it.
 
     Set for each transaction and not for the connection, which a pooler may hand on to somebody else.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,7 +41,7 @@ class TableInfo:
     name: str
     schema: str
     needs_schema: bool
-    columns: tuple[ColumnInfo, ...]
+    columns: tuple[ColumnInfo, ...] = ()
     is_view: bool = False
     comment: str = ""
     primary_key: tuple[str, ...] = ()
@@ -58,16 +59,27 @@ class TableInfo:
         return VisibleTable(self.name, names, self.schema, self.hides_columns, self.needs_schema)
 
 
-def read_tables(inspector: Any, schemas: Sequence[str | None], *, written: str = "") -> tuple[TableInfo, ...]:
-    """All tables and views of the schemas; `written` is what stands for a schema that has no name here."""
+def read_tables(
+    inspector: Any, schemas: Sequence[str | None], *, written: str = "", one_by_one: bool = False
+) -> tuple[TableInfo, ...]:
+    """All tables and views of the schemas; `written` is what stands for a schema that has no name here.
+
+    One that can't be read, such as a view of a table that is gone, has no columns, and so have those after many. Such
+    a one stops no other if they are read `one_by_one`, which takes a statement or more for each.
+    """
     found: list[TableInfo] = []
     for position, schema in enumerate(schemas):
-        names = [(name, False) for name in inspector.get_table_names(schema=schema)]
+        names = inspector.get_table_names(schema=schema)
         views = [*inspector.get_view_names(schema=schema), *_materialized(inspector, schema)]
-        names += [(name, True) for name in views]
-        for name, is_view in names[: MAX_TABLES - len(found)]:
-            place = (name, schema or written, position > 0, schemas)
-            found.append(_table(inspector, place, schema, is_view=is_view))
+        names = [*names, *views]
+        read = names[: max(0, MAX_TABLES - len(found))]
+        described: dict[str, dict[str, Any]] = {}
+        for batch in ([name] for name in read) if one_by_one else filter(None, [read]):
+            described |= _described(inspector, schema, batch, schemas)
+        found += [
+            TableInfo(name, schema or written, position > 0, is_view=name in views, **described.get(name, {}))
+            for name in names
+        ]
     return tuple(found)
 
 
@@ -78,20 +90,44 @@ def _materialized(inspector: Any, schema: str | None) -> list[str]:
         return []
 
 
-def _table(inspector: Any, place: tuple[str, str, bool, Any], schema: str | None, *, is_view: bool) -> TableInfo:
-    name, written, needs_schema, schemas = place
-    keys = [] if is_view else inspector.get_foreign_keys(name, schema=schema)
-    primary = [] if is_view else inspector.get_pk_constraint(name, schema=schema).get("constrained_columns") or []
-    return TableInfo(
-        name=name,
-        schema=written,
-        needs_schema=needs_schema,
-        columns=tuple(_column(item) for item in inspector.get_columns(name, schema=schema)),
-        is_view=is_view,
-        comment=_comment(inspector, name, schema),
-        primary_key=tuple(primary),
-        foreign_keys=tuple(_foreign_key(key, schemas) for key in keys),
-    )
+def _described(
+    inspector: Any, schema: str | None, names: Sequence[str], schemas: Sequence[str | None]
+) -> dict[str, dict[str, Any]]:
+    """Name -> fields of its `TableInfo`, for the tables that can be read."""
+    from sqlalchemy.engine.reflection import ObjectKind, ObjectScope
+    from sqlalchemy.exc import DBAPIError
+
+    wanted = {"schema": schema, "filter_names": names, "kind": ObjectKind.ANY, "scope": ObjectScope.ANY}
+    try:
+        columns = _by_name(inspector.get_multi_columns(**wanted))
+        primary = _by_name(inspector.get_multi_pk_constraint(**wanted))
+        foreign = _by_name(inspector.get_multi_foreign_keys(**wanted))
+        comments = _comments(inspector, wanted)
+    except DBAPIError as error:
+        code = getattr(error.orig, "sqlite_errorcode", None)
+        if code is None or code & 0xFF != sqlite3.SQLITE_ERROR:
+            raise
+        return {}  # what the table says makes no sense; whatever else went wrong is not the table's fault
+    return {
+        name: {
+            "columns": tuple(_column(item) for item in items),
+            "comment": comments.get(name, {}).get("text") or "",
+            "primary_key": tuple(primary.get(name, {}).get("constrained_columns") or ()),
+            "foreign_keys": tuple(_foreign_key(key, schemas) for key in foreign.get(name, ())),
+        }
+        for name, items in columns.items()
+    }
+
+
+def _by_name(found: dict[tuple[str | None, str], Any]) -> dict[str, Any]:
+    return {name: value for (_, name), value in found.items()}
+
+
+def _comments(inspector: Any, wanted: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return _by_name(inspector.get_multi_table_comment(**wanted))
+    except NotImplementedError:  # SQLite keeps none
+        return {}
 
 
 def _column(item: Any) -> ColumnInfo:
@@ -99,13 +135,6 @@ def _column(item: Any) -> ColumnInfo:
 
     is_known = not isinstance(item["type"], NullType)
     return ColumnInfo(item["name"], str(item["type"]) if is_known else "", item.get("comment") or "")
-
-
-def _comment(inspector: Any, name: str, schema: str | None) -> str:
-    try:
-        return inspector.get_table_comment(name, schema=schema).get("text") or ""
-    except NotImplementedError:  # SQLite keeps none
-        return ""
 
 
 def _foreign_key(key: Any, schemas: Sequence[str | None]) -> ForeignKey:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,11 @@ from graphrag_agent.tools._database_access import (
     refuse_unknown_names,
     url_text,
 )
-from graphrag_agent.tools._database_reading import (
-    CONNECT_SECONDS,
-    PostgresReader,
-    Reader,
-    SqliteReader,
-    limit_transaction,
-)
-from graphrag_agent.tools._database_schema import TableInfo, read_tables, visible_part
-from graphrag_agent.tools._sql_vocabulary import Dialect
+from graphrag_agent.tools._database_reading import CONNECT_SECONDS, PostgresReader, Reader, SqliteReader, Stop
+from graphrag_agent.tools._database_schema import TableInfo, visible_part
 
 SCHEMA_SECONDS = 300.0
 """A schema is read again after this long."""
-
-INSPECTION_SECONDS = 10.0
-"""Of one statement that reads the schema."""
 
 
 class Database:
@@ -42,53 +33,35 @@ class Database:
     ) -> None:
         self.name, self.config = name, config
         self._folder, self._clock = folder, clock
-        self._lock = threading.Lock()
-        self._opened: tuple[Dialect, Reader, Any] | None = None
+        self._schema_lock = threading.Lock()
         self._tables: tuple[float, tuple[TableInfo, ...]] | None = None
         self._visible: dict[Access, tuple[TableInfo, ...]] = {}
 
-    @property
-    def dialect(self) -> Dialect:
-        """The database's SQL."""
-        return self._open()[0]
-
-    @property
+    @cached_property
     def reader(self) -> Reader:
-        """What runs queries on it."""
-        return self._open()[1]
+        """What runs queries on it; it doesn't connect yet. Raises SettingsError for a URL that can't be used."""
+        return _reader(self.name, self.config, self._folder)
 
-    def tables(self, access: Access) -> tuple[TableInfo, ...]:
+    def tables(self, access: Access, stop: Stop) -> tuple[TableInfo, ...]:
         """The tables that the access opens, with their visible columns. Raises SettingsError for a misspelt rule."""
-        dialect, _, engine = self._open()
-        with self._lock:
+        reader = self.reader
+        with self._schema_lock:
+            stop.check()  # it may have waited long
             now = self._clock()
             if self._tables is None or now - self._tables[0] > SCHEMA_SECONDS:
-                found = self._inspected(engine)
+                found = self._inspected(reader, stop)
                 names = {table.shown_name: [column.name for column in table.columns] for table in found}
-                refuse_unknown_names(self.name, self.config.access, names, dialect)
+                refuse_unknown_names(self.name, self.config.access, names, reader.dialect)
                 self._tables, self._visible = (now, found), {}
             if access not in self._visible:
-                self._visible[access] = visible_part(self._tables[1], access, dialect)
+                self._visible[access] = visible_part(self._tables[1], access, reader.dialect)
             return self._visible[access]
 
-    def _open(self) -> tuple[Dialect, Reader, Any]:
-        with self._lock:
-            if self._opened is None:
-                self._opened = _opened(self.name, self.config, self._folder)
-            return self._opened
-
-    def _inspected(self, engine: Any) -> tuple[TableInfo, ...]:
-        from sqlalchemy import inspect
+    def _inspected(self, reader: Reader, stop: Stop) -> tuple[TableInfo, ...]:
         from sqlalchemy.exc import SQLAlchemyError
 
         try:
-            with engine.connect() as connection:
-                if self._opened is not None and self._opened[0] == "sqlite":
-                    return read_tables(inspect(connection), [None], written="main")
-                connection = connection.execution_options(postgresql_readonly=True)
-                with connection.begin():
-                    limit_transaction(connection, INSPECTION_SECONDS)
-                    return read_tables(inspect(connection), self.config.schemas)
+            return reader.inspected(self.config.schemas, stop)
         except SQLAlchemyError:
             raise ToolFailedError(
                 f"the database {self.name!r} can't be reached now; say so, or try once more", retryable=True
@@ -108,7 +81,7 @@ class Databases:
         return {name: (database, access) for name, (database, access) in found.items() if access is not None}
 
 
-def _opened(name: str, config: DatabaseConfig, folder: Path) -> tuple[Dialect, Reader, Any]:
+def _reader(name: str, config: DatabaseConfig, folder: Path) -> Reader:
     try:
         from sqlalchemy.engine import make_url
         from sqlalchemy.exc import ArgumentError
@@ -120,30 +93,23 @@ def _opened(name: str, config: DatabaseConfig, folder: Path) -> tuple[Dialect, R
         raise SettingsError(f"database {name!r}: its url is none; write sqlite:///FILE or postgresql://...") from None
     match url.get_backend_name():
         case "sqlite":
-            return _opened_sqlite(name, url, folder)
+            return _sqlite_reader(name, url, folder)
         case "postgresql":
-            return _opened_postgres(url)
+            return _postgres_reader(url)
         case other:
             raise SettingsError(f"database {name!r}: {other} is not supported; there are sqlite and postgresql")
 
 
-def _opened_sqlite(name: str, url: Any, folder: Path) -> tuple[Dialect, Reader, Any]:
-    import sqlite3
-
-    from sqlalchemy import create_engine
-    from sqlalchemy.pool import NullPool
-
+def _sqlite_reader(name: str, url: Any, folder: Path) -> Reader:
     if not url.database or url.database == ":memory:" or url.query or url.host:
         raise SettingsError(f"database {name!r}: write its url as sqlite:///FILE")
     file = (folder / url.database).resolve()
     if not file.is_file():
         raise SettingsError(f"database {name!r}: the file of its url is not there")
-    reader = SqliteReader(file)
-    engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(reader.uri, uri=True), poolclass=NullPool)
-    return "sqlite", reader, engine
+    return SqliteReader(file)
 
 
-def _opened_postgres(url: Any) -> tuple[Dialect, Reader, Any]:
+def _postgres_reader(url: Any) -> Reader:
     from sqlalchemy import create_engine, event
     from sqlalchemy.pool import NullPool
 
@@ -157,7 +123,7 @@ def _opened_postgres(url: Any) -> tuple[Dialect, Reader, Any]:
     except ImportError:
         raise MissingExtraError("a PostgreSQL database", "postgres") from None
     event.listen(engine, "connect", _keep_as_text)
-    return "postgres", PostgresReader(engine), engine
+    return PostgresReader(engine)
 
 
 def _keep_as_text(connection: Any, _: Any) -> None:

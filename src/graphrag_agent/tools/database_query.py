@@ -106,7 +106,7 @@ def _schema_message(
     database: Database, access: Access, wanted: Sequence[str] | None, seconds: float, stop: Stop
 ) -> tuple[str, dict[str, Any]]:
     """The visible tables; for those that are asked for, some rows of each too."""
-    visible = database.tables(access)
+    visible = database.tables(access, stop)
     if not visible:
         return render_evidence([], note=f"Nothing of {database.name} is open to this user; say so, or look elsewhere.")
     names = [table.shown_name for table in visible]
@@ -118,7 +118,7 @@ def _schema_message(
     if wanted:
         samples = [_sample(database, table, visible, seconds, stop) for table in shown]
         text = "\n\n".join([text, *filter(None, samples)])
-    note = f"{database.dialect} SQL. " + (
+    note = f"{database.reader.dialect} SQL. " + (
         f"Not shown: {', '.join(left_out)[:2000]}. Ask for them with `tables`."
         if left_out
         else "With `tables`, a few rows of each come too."
@@ -131,11 +131,11 @@ def _schema_message(
 
 def _sample(database: Database, table: TableInfo, visible: Sequence[TableInfo], seconds: float, stop: Stop) -> str:
     """A few rows, so that the model sees how values are written."""
-    mark = "`" if database.dialect == "sqlite" else '"'
+    mark = "`" if database.reader.dialect == "sqlite" else '"'
     name = ".".join(mark + part.replace(mark, mark * 2) + mark for part in filter(None, [table.schema, table.name]))
     query = checked_query(
         f"SELECT * FROM {name}",  # noqa: S608  # a name of the database's own, quoted
-        dialect=database.dialect,
+        dialect=database.reader.dialect,
         tables=[item.as_visible() for item in visible],
         max_rows=SAMPLE_ROWS,
     )
@@ -146,9 +146,9 @@ def _sample(database: Database, table: TableInfo, visible: Sequence[TableInfo], 
 def _query_message(
     database: Database, access: Access, sql: str, seconds: float, stop: Stop
 ) -> tuple[str, dict[str, Any]]:
-    visible = database.tables(access)
+    visible = database.tables(access, stop)
     query = checked_query(
-        sql, dialect=database.dialect, tables=[table.as_visible() for table in visible], max_rows=MAX_ROWS + 1
+        sql, dialect=database.reader.dialect, tables=[table.as_visible() for table in visible], max_rows=MAX_ROWS + 1
     )
     rows = _read(database, query, visible, seconds, stop, max_rows=MAX_ROWS)
     text = f"SQL: {query.shown}\n\n{render_table(rows)}\n\n{_count(rows)}"

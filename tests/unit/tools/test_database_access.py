@@ -11,6 +11,7 @@ import pytest
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools._database_access import DatabaseConfig, access_of, load_databases, url_text
+from graphrag_agent.tools._database_reading import Stop
 from graphrag_agent.tools._databases import Databases
 from graphrag_agent.tools.database_query import open_databases
 
@@ -131,6 +132,6 @@ def test_a_url_that_can_not_be_used_is_refused(tmp_path: Path, url: str, said: s
     databases = Databases({"shop": config(rule, url=url)}, folder=tmp_path)
     database, access = databases.open_to(Scope("acme"))["shop"]
     with pytest.raises(SettingsError, match=said) as caught:
-        database.tables(access)
+        database.tables(access, Stop())
     assert PASSWORD not in str(caught.value)
     assert str(tmp_path) not in str(caught.value), "the model may read it"

@@ -18,7 +18,7 @@ import pytest
 from graphrag_agent.errors import SettingsError, ToolArgumentError, ToolError, ToolFailedError
 from graphrag_agent.graph.policy.pairing import tool_message
 from graphrag_agent.retrieval.scope import Scope
-from graphrag_agent.tools import _sqlite_program
+from graphrag_agent.tools import _database_schema, _sqlite_program
 from graphrag_agent.tools._database_access import DatabaseConfig
 from graphrag_agent.tools._database_reading import Reading, SqliteReader, Stop
 from graphrag_agent.tools._databases import Databases
@@ -224,6 +224,26 @@ async def test_a_rule_that_names_what_is_not_there_opens_nothing(file: Path, rul
         with pytest.raises(SettingsError) as caught:
             await ask(spec, sql)
         assert said in str(caught.value)
+
+
+async def test_a_table_that_can_not_be_read_is_left_out_and_stops_no_other(file: Path) -> None:
+    connection = sqlite3.connect(file)
+    connection.executescript("CREATE TABLE gone (x); CREATE VIEW broken AS SELECT x FROM gone; DROP TABLE gone")
+    connection.close()
+    spec = opened_to_acme(file, {"tables": {"orders": "*", "broken": "*"}, "hidden_columns": {"broken": ["x"]}})
+    assert await rows(spec, "select id from orders where id = 2") == ["| 2 |"]
+    shown = await ask(spec)
+    assert "table orders" in shown and "broken" not in shown
+    assert "no table 'broken'" in await refusal(spec, "select * from broken")
+
+
+async def test_tables_after_the_first_thousand_are_there_but_not_read(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_database_schema, "MAX_TABLES", 2)
+    spec = opened_to_acme(file, {"tables": "*", "hidden_columns": {"salaries": ["amount"]}})
+    shown = await ask(spec)
+    assert "table customers" in shown and "table orders" in shown and "salaries" not in shown
 
 
 async def test_a_database_of_which_nothing_is_open_says_so(file: Path) -> None:
