@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ from graphrag_agent.citations import Evidence
 from graphrag_agent.tools._database_access import Access, load_databases
 from graphrag_agent.tools._database_reading import PROCESS_SECONDS, Reading, Stop
 from graphrag_agent.tools._database_schema import TableInfo, render_schema
+from graphrag_agent.tools._database_threads import run_stoppable
 from graphrag_agent.tools._databases import Database, Databases
 from graphrag_agent.tools._query_result import Rows, render_table
 from graphrag_agent.tools._sql_guard import CheckedQuery, checked_query
@@ -64,8 +64,8 @@ def build_database_query(databases: Databases, *, seconds: float = QUERY_SECONDS
             raise refuse_name("database", database, list(offered))
         found, access = offered[database]
         if sql is None or not sql.strip():
-            return await _stoppable(lambda stop: _schema_message(found, access, tables, seconds, stop))
-        return await _stoppable(lambda stop: _query_message(found, access, sql, seconds, stop))
+            return await run_stoppable(lambda stop: _schema_message(found, access, tables, seconds, stop))
+        return await run_stoppable(lambda stop: _query_message(found, access, sql, seconds, stop))
 
     tool = StructuredTool.from_function(
         coroutine=database_query,
@@ -83,16 +83,6 @@ def open_databases(file: str | Path) -> Databases:
     Raises SettingsError that names the field.
     """
     return Databases(load_databases(file), folder=Path(file).parent)
-
-
-async def _stoppable(work: Callable[[Stop], tuple[str, dict[str, Any]]]) -> tuple[str, dict[str, Any]]:
-    """Runs blocking work in a thread; when nobody waits any longer, its query is stopped too."""
-    stop = Stop()
-    try:
-        return await asyncio.to_thread(work, stop)
-    except asyncio.CancelledError:
-        asyncio.get_running_loop().run_in_executor(None, stop.now)
-        raise
 
 
 def _list_of(offered: dict[str, tuple[Database, Access]]) -> tuple[str, dict[str, Any]]:
