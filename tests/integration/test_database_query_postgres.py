@@ -275,11 +275,12 @@ async def test_a_call_that_is_given_up_is_stopped_on_the_server(databases: Datab
 
 
 def active(url: str) -> int:
+    """Queries that run, or stand between two statements of their transaction."""
     import psycopg
 
     with psycopg.connect(url) as connection:
         found = connection.execute(
-            "select count(*) from pg_stat_activity where state = 'active' and datname = current_database() "
+            "select count(*) from pg_stat_activity where state <> 'idle' and datname = current_database() "
             "and query ~ 'GENERATE_SERIES|FETCH FORWARD' and pid <> pg_backend_pid() "
             "and backend_type = 'client backend'"
         ).fetchone()

@@ -34,6 +34,9 @@ CONNECT_SECONDS = 5
 INSPECTION_SECONDS = 10.0
 """Of one statement that reads the schema."""
 
+FETCHED_ROWS = 4
+"""At once; few, as each may be large."""
+
 PARAMETERS = (
     *("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"),
     *("search_path", "standard_conforming_strings"),
@@ -49,7 +52,8 @@ class Reading:
     """Visible table -> visible columns, which SQLite checks once more."""
     seconds: float
     max_rows: int
-    max_bytes: int
+    max_characters: int
+    """About so many are fetched; the row that goes beyond them is the last."""
 
 
 class Stop:
@@ -127,7 +131,7 @@ class SqliteReader:
             "tables": {name: list(columns) for name, columns in reading.tables.items()},
             "seconds": reading.seconds,
             "max_rows": reading.max_rows,
-            "max_bytes": reading.max_bytes,
+            "max_characters": reading.max_characters,
             "max_cell": MAX_CELL_CHARACTERS,
         }
         command = [sys.executable, "-I", "-S", "-B", str(Path(_sqlite_program.__file__))]
@@ -191,7 +195,10 @@ def _too_slow(seconds: float) -> ToolFailedError:
 
 
 class PostgresReader:
-    """Each query in a read-only transaction of a connection of its own; the server stops what takes too long."""
+    """Each query in a read-only transaction of a connection of its own; the server stops what takes too long.
+
+    One value may have a gigabyte: neither the server nor its client can limit that.
+    """
 
     dialect: Dialect = "postgres"
 
@@ -216,7 +223,7 @@ class PostgresReader:
                 connection = connection.execution_options(postgresql_readonly=True, no_parameters=True)
                 with connection.begin(), stop.ends(_canceller(connection)):
                     _limit_transaction(connection, reading.seconds)
-                    streamed = connection.execution_options(stream_results=True, max_row_buffer=16)
+                    streamed = connection.execution_options(stream_results=True, max_row_buffer=FETCHED_ROWS)
                     with closing(streamed.exec_driver_sql(reading.sql)) as result:
                         return _fetched(result, reading)
         except DBAPIError as error:
@@ -249,10 +256,10 @@ def _fetched(result: Any, reading: Reading) -> Rows:
     columns, size = list(result.keys()), 0
     rows: list[list[str | None]] = []
     for row in result:
-        if len(rows) == reading.max_rows or size > reading.max_bytes:
+        if len(rows) == reading.max_rows or size > reading.max_characters:
             return Rows(columns, rows, True)
         rows.append([value_text(value) for value in row])
-        size += sum(len(value or "") for value in rows[-1])
+        size += sum(len(value or "NULL") + len(" | ") for value in rows[-1])
     return Rows(columns, rows, False)
 
 

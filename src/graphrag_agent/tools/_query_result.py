@@ -23,13 +23,34 @@ class Rows(NamedTuple):
     rows: Sequence[Sequence[str | None]]
     is_cut: bool
     """There are more rows than these."""
+    more_columns: int = 0
+    """So many columns after these are left out, as not even one row of all of them was short enough."""
 
 
 def render_table(rows: Rows) -> str:
     """The rows as a Markdown table; the columns alone where there are none."""
-    lines = [_line([_escaped(name) for name in rows.columns]), _line(["---"] * len(rows.columns))]
+    lines = [_line(_header(rows)), _line(["---"] * len(rows.columns))]
     lines += [_line([_shown(value) for value in row]) for row in rows.rows]
     return "\n".join(lines)
+
+
+def fitted(rows: Rows, max_characters: int) -> Rows:
+    """So many of the rows that their table has at most `max_characters`: one at least, if need be of few columns."""
+    cells = [_header(rows), *([_shown(value) for value in row] for row in rows.rows[:1])]
+    size, width = 0, 0
+    for column in zip(*cells, strict=True):
+        size += sum(len(cell) + 3 for cell in column) + len("--- | ")
+        if width and size + 2 * (len(cells) + 1) > max_characters:
+            break
+        width += 1
+    cut = Rows([*rows.columns[:width]], [row[:width] for row in rows.rows], rows.is_cut, len(rows.columns) - width)
+    size, shown = len(render_table(cut._replace(rows=cut.rows[:1]))), min(1, len(rows.rows))
+    for row in cut.rows[1:]:
+        size += 1 + len(_line([_shown(value) for value in row]))
+        if size > max_characters:
+            break
+        shown += 1
+    return cut._replace(rows=cut.rows[:shown], is_cut=rows.is_cut or shown < len(rows.rows))
 
 
 def value_text(value: Any) -> str | None:
@@ -69,6 +90,10 @@ def _shortened(text: str, length: int) -> str:
     if length <= MAX_CELL_CHARACTERS:
         return text
     return f"{text[:MAX_CELL_CHARACTERS]}… ({length:,} characters)"
+
+
+def _header(rows: Rows) -> list[str]:
+    return [_escaped(_shortened(name, len(name))) for name in rows.columns]
 
 
 def _shown(value: str | None) -> str:

@@ -91,7 +91,11 @@ _OF_DIALECT = {
         REGR_AVGX REGR_AVGY REGR_COUNT REGR_INTERCEPT REGR_R2 REGR_SLOPE REGR_SXX REGR_SXY REGR_SYY
     """,
 }
-"""No function that reads files, sleeps, calls out, runs SQL given as text, or fills the memory with one call."""
+"""No function that reads files, sleeps, calls out, or runs SQL given as text; none is there to make long texts.
+
+Several together can still make one, as REPLACE in REPLACE does. SQLite's program has a limit for that, PostgreSQL only
+its own: 1 GB a value, `work_mem`, and the time.
+"""
 
 FUNCTIONS = {dialect: _COMMON | _words(names) for dialect, names in _OF_DIALECT.items()}
 

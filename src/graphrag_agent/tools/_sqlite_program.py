@@ -96,10 +96,10 @@ def _read(request: dict[str, Any]) -> dict[str, Any]:
     rows: list[list[Any]] = []
     size = 0
     for row in cursor:
-        if len(rows) == request["max_rows"] or size > request["max_bytes"]:
+        if len(rows) == request["max_rows"] or size > request["max_characters"]:
             return {"columns": columns, "rows": rows, "is_cut": True}
         rows.append([_value(value, request["max_cell"]) for value in row])
-        size += sum(len(value) if isinstance(value, str) else 8 for value in rows[-1])
+        size += sum(_length(value) + len(" | ") for value in rows[-1])
     return {"columns": columns, "rows": rows, "is_cut": False}
 
 
@@ -138,6 +138,13 @@ def _value(value: Any, max_cell: int) -> Any:
     if isinstance(value, str) and len(value) > max_cell:
         return {"characters": len(value), "text": value[:max_cell]}
     return value
+
+
+def _length(value: Any) -> int:
+    """About the characters that are shown of it."""
+    if isinstance(value, dict):
+        return len(value.get("text") or value["hex"]) + len("… (400 characters)")
+    return len(str(value))
 
 
 def _kind(error: sqlite3.Error) -> str:

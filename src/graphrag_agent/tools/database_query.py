@@ -16,7 +16,7 @@ from graphrag_agent.tools._database_reading import PROCESS_SECONDS, Reading, Sto
 from graphrag_agent.tools._database_schema import TableInfo, render_schema
 from graphrag_agent.tools._database_threads import run_stoppable
 from graphrag_agent.tools._databases import Database, Databases
-from graphrag_agent.tools._query_result import Rows, render_table
+from graphrag_agent.tools._query_result import Rows, fitted, render_table
 from graphrag_agent.tools._sql_guard import CheckedQuery, checked_query
 from graphrag_agent.tools._sql_tables import VisibleTable, refuse_name
 from graphrag_agent.tools.evidence_message import render_evidence
@@ -106,7 +106,8 @@ def _schema_message(
     shown = [table for table in visible if not wanted or table.shown_name in wanted]
     text, left_out = render_schema(shown, max_characters=MAX_SCHEMA_CHARACTERS)
     if wanted:
-        samples = [_sample(database, table, visible, seconds, stop) for table in shown]
+        each = MAX_RESULT_CHARACTERS // len(shown)
+        samples = [_sample(database, table, visible, seconds, stop, max_characters=each) for table in shown]
         text = "\n\n".join([text, *filter(None, samples)])
     note = f"{database.reader.dialect} SQL. " + (
         f"Not shown: {', '.join(left_out)[:2000]}. Ask for them with `tables`."
@@ -119,7 +120,15 @@ def _schema_message(
     return render_evidence([_evidence(database, key, shown, text, heading="schema")], note=note)
 
 
-def _sample(database: Database, table: TableInfo, visible: Sequence[TableInfo], seconds: float, stop: Stop) -> str:
+def _sample(
+    database: Database,
+    table: TableInfo,
+    visible: Sequence[TableInfo],
+    seconds: float,
+    stop: Stop,
+    *,
+    max_characters: int,
+) -> str:
     """A few rows, so that the model sees how values are written."""
     mark = "`" if database.reader.dialect == "sqlite" else '"'
     name = ".".join(mark + part.replace(mark, mark * 2) + mark for part in filter(None, [table.schema, table.name]))
@@ -129,8 +138,9 @@ def _sample(database: Database, table: TableInfo, visible: Sequence[TableInfo], 
         tables=[item.as_visible() for item in visible],
         max_rows=SAMPLE_ROWS,
     )
-    rows = _read(database, query, visible, seconds, stop, max_rows=SAMPLE_ROWS)
-    return f"{table.shown_name}, {len(rows.rows)} of its rows:\n{render_table(rows)}"
+    rows = fitted(_read(database, query, visible, seconds, stop, max_rows=SAMPLE_ROWS), max_characters)
+    left_out = f" without its last {rows.more_columns} columns" if rows.more_columns else ""
+    return f"{table.shown_name}, {len(rows.rows)} of its rows{left_out}:\n{render_table(rows)}"
 
 
 def _query_message(
@@ -140,7 +150,7 @@ def _query_message(
     query = checked_query(
         sql, dialect=database.reader.dialect, tables=[table.as_visible() for table in visible], max_rows=MAX_ROWS + 1
     )
-    rows = _read(database, query, visible, seconds, stop, max_rows=MAX_ROWS)
+    rows = fitted(_read(database, query, visible, seconds, stop, max_rows=MAX_ROWS), MAX_RESULT_CHARACTERS)
     text = f"SQL: {query.shown}\n\n{render_table(rows)}\n\n{_count(rows)}"
     evidence = _evidence(database, f"sql:{database.name}:{query.shown}", query.tables, text, heading=query.shown)
     return render_evidence([evidence], note=_note(rows))
@@ -165,15 +175,19 @@ def _evidence(
 
 def _count(rows: Rows) -> str:
     count = f"{len(rows.rows)} row{'' if len(rows.rows) == 1 else 's'}"
-    return f"the first {count}, there are more" if rows.is_cut else count
+    count = f"the first {count}, there are more" if rows.is_cut else count
+    return f"{count}; {rows.more_columns} more columns are left out" if rows.more_columns else count
 
 
 def _note(rows: Rows) -> str:
+    said = []
+    if rows.more_columns:
+        said.append(f"Only the first {len(rows.columns)} columns are shown. Select the columns that you need by name.")
     if rows.is_cut:
-        return (
-            f"Only the first {len(rows.rows)} rows are shown. Aggregate or filter; or read on with ORDER BY and "
-            f"OFFSET {len(rows.rows)}."
+        shown = "row is" if len(rows.rows) == 1 else f"{len(rows.rows)} rows are"
+        said.append(
+            f"Only the first {shown} shown. Aggregate or filter; or read on with ORDER BY and OFFSET {len(rows.rows)}."
         )
     if not rows.rows:
-        return "No row matched. Check how values are written: call without sql, with `tables`, to see some rows."
-    return ""
+        said.append("No row matched. Check how values are written: call without sql, with `tables`, to see some rows.")
+    return " ".join(said)

@@ -434,6 +434,27 @@ async def test_long_results_are_cut_and_say_how_to_read_on(file: Path, spec: Too
     assert "there are more" in wide and len(wide) < 9_000
 
 
+async def test_the_limit_holds_for_long_texts_many_columns_and_nulls(file: Path, spec: ToolSpec) -> None:
+    connection = sqlite3.connect(file)
+    connection.executemany("INSERT INTO orders (total, placed_on) VALUES (?, ?)", [("x" * 400, "|" * 290)] * 60)
+    connection.executemany("INSERT INTO salaries (amount) VALUES (?)", [(None,)] * 60)
+    connection.commit()
+    connection.close()
+    long = await ask(spec, "select total, placed_on from orders where id > 3")
+    assert 5_000 < len(long) < 6_500
+    shown = long.count("… (400 characters) |")
+    assert f"the first {shown} rows, there are more" in long and f"OFFSET {shown}" in long
+    nulls = await ask(spec, f"select {', '.join(['amount'] * 40)} from salaries where id > 1", GLOBEX)
+    assert len(nulls) < 7_000
+    assert f"the first {len(nulls.split('| NULL')) // 40} rows, there are more" in nulls
+    many = ", ".join(f"total as c{number}" for number in range(100))
+    wide = await ask(spec, f"select {many} from orders limit 5 offset 3")
+    assert 5_000 < len(wide.partition("\n\n")[2]) < 6_500, "the query itself comes on top"
+    columns = wide.partition("\n\n")[2].partition("\n")[0].count("| c")
+    assert f"the first 1 row, there are more; {100 - columns} more columns are left out" in wide
+    assert f"Note: Only the first {columns} columns are shown. Select the columns that you need by name." in wide
+
+
 async def test_no_row_is_an_answer_too(spec: ToolSpec) -> None:
     shown = await ask(spec, "select name from customers where name = 'Zoe'")
     assert "| name |\n| --- |\n\n0 rows" in shown and "Note: No row matched." in shown
