@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -166,34 +167,57 @@ def _is_visible(key: ForeignKey, table: TableInfo, known: dict[str, set[str]]) -
 
 
 def render_schema(tables: Sequence[TableInfo], *, max_characters: int) -> tuple[str, list[str]]:
-    """The tables as lines, and the names of those that did not fit."""
+    """The tables as lines, and the names of those that did not fit.
+
+    One that doesn't fit as a whole has its last columns by name only; the first is cut even there.
+    """
     text, left_out = "", list[str]()
     for table in tables:
-        part = _render_table(table)
-        if left_out or len(text) + len(part) > max_characters:
+        room = max_characters - len(text)
+        part = _render_table(table, room)
+        if not text:
+            part = part[:room]
+        if len(part) > room:
             left_out.append(table.shown_name)
         else:
             text += part
     return text.rstrip("\n"), left_out
 
 
-def _render_table(table: TableInfo) -> str:
+def _render_table(table: TableInfo, room: int) -> str:
+    """With as many whole columns as there is room for; none may still be too long."""
     head = f"{'view' if table.is_view else 'table'} {table.shown_name}{_after(table.comment)}\n"
-    lines = []
-    for column in table.columns:
-        marks = ["primary key"] if table.primary_key == (column.name,) else []
-        marks += [
-            f"-> {key.table}({', '.join(key.other_columns)})"
-            for key in table.foreign_keys
-            if key.columns == (column.name,)
-        ]
-        lines.append(" ".join(filter(None, [f"  {column.name}", column.type_name, *marks])) + _after(column.comment))
-    if len(table.primary_key) > 1:
-        lines.append(f"  primary key ({', '.join(table.primary_key)})")
-    for key in table.foreign_keys:
-        if len(key.columns) > 1:
-            lines.append(f"  ({', '.join(key.columns)}) -> {key.table}({', '.join(key.other_columns)})")
-    return head + "".join(f"{line}\n" for line in lines)
+    columns = [_column_line(table, column) for column in table.columns]
+    keys = _key_lines(table)
+
+    def cut(whole: int) -> str:
+        names = [column.name for column in table.columns[whole:]]
+        more = [f"  … {len(names)} more columns: {', '.join(names)}"] if names else []
+        return head + "".join(f"{line}\n" for line in [*columns[:whole], *more, *keys])
+
+    everything = cut(len(columns))
+    if len(everything) <= room:
+        return everything
+    whole = bisect_right(range(len(columns)), room, key=lambda count: len(cut(count)))
+    return cut(max(0, whole - 1))
+
+
+def _column_line(table: TableInfo, column: ColumnInfo) -> str:
+    marks = ["primary key"] if table.primary_key == (column.name,) else []
+    marks += [
+        f"-> {key.table}({', '.join(key.other_columns)})" for key in table.foreign_keys if key.columns == (column.name,)
+    ]
+    return " ".join(filter(None, [f"  {column.name}", column.type_name, *marks])) + _after(column.comment)
+
+
+def _key_lines(table: TableInfo) -> list[str]:
+    """The keys of several columns."""
+    lines = [f"  primary key ({', '.join(table.primary_key)})"] if len(table.primary_key) > 1 else []
+    return lines + [
+        f"  ({', '.join(key.columns)}) -> {key.table}({', '.join(key.other_columns)})"
+        for key in table.foreign_keys
+        if len(key.columns) > 1
+    ]
 
 
 def _after(comment: str) -> str:
