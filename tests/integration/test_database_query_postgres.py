@@ -114,6 +114,7 @@ async def test_values_are_neither_rounded_nor_lost(spec: ToolSpec) -> None:
             ["| 2026 | 2026-01 |"],
         ),
         ("select date_trunc('month', timestamp '2026-03-04') + interval '1 day'", ["| 2026-03-02 00:00:00 |"]),
+        ("select make_interval(days => 3, hours => 2)", ["| 3 days 02:00:00 |"]),
         ('select "Full Name" from hr.people', ["| Ann Lee |"]),
         ("select string_agg(name, ', ' order by name) from customers", ["| Ann, Bob |"]),
         ("select percentile_cont(0.5) within group (order by total) from orders", ["| 10.5 |"]),

@@ -90,7 +90,9 @@ def _reader(name: str, config: DatabaseConfig, folder: Path) -> Reader:
     try:
         url = make_url(url_text(name, config))
     except ArgumentError:
-        raise SettingsError(f"database {name!r}: its url is none; write sqlite:///FILE or postgresql://...") from None
+        raise SettingsError(
+            f"database {name!r}: its url can't be read; write sqlite:///FILE or postgresql://..."
+        ) from None
     match url.get_backend_name():
         case "sqlite":
             return _sqlite_reader(name, url, folder)

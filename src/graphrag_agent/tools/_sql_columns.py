@@ -72,12 +72,13 @@ def _made_names(tree: Any, dialect: Dialect) -> Iterator[str]:
     for node in tree.walk():
         if isinstance(node, exp.TableAlias):
             yield from (fold(part) for part in (node.this, *node.columns) if isinstance(part, exp.Identifier))
-        elif isinstance(node, exp.Alias | exp.Aliases):
-            yield named(node.alias, dialect) if isinstance(node, exp.Alias) else ""
+        elif isinstance(node, exp.Alias):
+            yield named(node.alias, dialect)
+        elif isinstance(node, exp.Aliases):
             yield from (fold(part) for part in node.expressions if isinstance(part, exp.Identifier))
         elif isinstance(node, exp.Func):
-            yield str(node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
-            yield from (name.lower() for name in type(node).sql_names()) if not isinstance(node, exp.Anonymous) else ()
+            names = [node.name] if isinstance(node, exp.Anonymous) else type(node).sql_names()
+            yield from map(str.lower, names)
             if isinstance(node.parent, exp.Table | exp.From | exp.Join | exp.Lateral):
                 yield from TABLE_FUNCTION_COLUMNS
         elif isinstance(node, exp.Lambda):

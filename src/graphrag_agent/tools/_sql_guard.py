@@ -10,17 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from graphrag_agent.errors import MissingExtraError, ToolArgumentError
 from graphrag_agent.tools._sql_columns import refuse_unknown_columns
 from graphrag_agent.tools._sql_tables import VisibleTable, bind_tables
-from graphrag_agent.tools._sql_vocabulary import DUCKDB_NODES, FUNCTIONS, NODES, TYPES, Dialect
+from graphrag_agent.tools._sql_vocabulary import FUNCTIONS, MORE_NODES, NODES, TYPES, Dialect
 
 MAX_CHARACTERS, MAX_TOKENS, MAX_DEPTH = 20_000, 4_000, 30
 """A long analytical query has 5,000 characters and a depth of 10; parsing takes time that grows with all three."""
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_ ]{0,40}|\d{1,20}")
+
+_CALL = re.compile(r"(\w+)\(")
 
 MAX_STEPS_A_TOKEN = 100
 """Real queries need 2."""
@@ -58,7 +61,7 @@ def checked_query(
     allowed = FUNCTIONS[dialect] | set(functions)
     try:
         tree = _parsed(sql, dialect)
-        _refuse_nodes(tree, dialect, allowed)
+        _refuse_nodes(tree, dialect, allowed, sql)
         shown = _written(tree, dialect)
         used = bind_tables(tree, dialect, tables)
         refuse_unknown_columns(tree, dialect, used)
@@ -161,16 +164,15 @@ def _where(error: Any) -> str:
     return f"{first.get('description', 'it can not be read')}{place}"[:300]
 
 
-def _refuse_nodes(tree: Any, dialect: Dialect, functions: Collection[str]) -> None:
+def _refuse_nodes(tree: Any, dialect: Dialect, functions: Collection[str], sql: str) -> None:
     exp = load_sqlglot().exp
-    nodes = NODES | DUCKDB_NODES if dialect == "duckdb" else NODES
+    nodes = NODES | MORE_NODES.get(dialect, frozenset())
     for node in tree.walk():
         kind = type(node).__name__
         if isinstance(node, exp.Func):
             if (name := function_name(node)) not in functions:
-                raise ToolArgumentError(
-                    f"the function {_spelt(node, dialect)} is refused; use {', '.join(_like(name, functions))}"
-                )
+                use = ", ".join(_like(name, functions, dialect))
+                raise ToolArgumentError(f"the function {_spelt(node, dialect, sql)} is refused; use {use}")
             if isinstance(node.parent, exp.Dot):
                 raise ToolArgumentError(f"write the function {name.lower()} without a schema in front")
         elif kind not in nodes:
@@ -192,7 +194,7 @@ def function_name(node: Any) -> str:
 def _check_written(written: str, tree: Any, dialect: Dialect, functions: Collection[str]) -> None:
     """What will run is read once more: it must name the same tables and columns, whatever the writing did."""
     again = _parsed(written, dialect, is_ours=True)
-    _refuse_nodes(again, dialect, functions)
+    _refuse_nodes(again, dialect, functions, written)
     if _names_in(again) != _names_in(tree):
         raise ToolArgumentError("the query can't be written so that it is safe to run; write it in a simpler way")
 
@@ -203,20 +205,39 @@ def _names_in(tree: Any) -> list[tuple[str, str]]:
     return sorted([*tables, *((node.table, node.name) for node in tree.find_all(exp.Column))])
 
 
-def _spelt(node: Any, dialect: Dialect) -> str:
-    """The function's name in the dialect; sqlglot's own may be another."""
+def _spelt(node: Any, dialect: Dialect, sql: str) -> str:
+    """The function's name as it was written, or else in the dialect; sqlglot's own may be another."""
     if type(node).__name__ == "Collate":
         return "collate"
+    if {"start", "end"} <= node.meta.keys():
+        return sql[node.meta["start"] : node.meta["end"] + 1][:60].lower()
     ignore = load_sqlglot().errors.ErrorLevel.IGNORE
     return str(node.sql(dialect=dialect, comments=False, unsupported_level=ignore)).partition("(")[0][:60].lower()
 
 
-def _like(name: str, functions: Collection[str]) -> list[str]:
+def _like(name: str, functions: Collection[str], dialect: Dialect) -> list[str]:
+    """Allowed functions of a similar name, as the dialect writes them."""
     import difflib
 
-    known = [item for item in functions if "_O_N_" not in item]  # sqlglot's own spelling of JSON
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    return [*map(str.lower, close)] or ["aggregates, arithmetic, and plain text and date functions"]
+    known = sorted({_name_in(dialect, item) for item in functions} - {""})
+    close = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
+    return close or ["aggregates, arithmetic, and plain text and date functions"]
+
+
+@cache
+def _name_in(dialect: Dialect, function: str) -> str:
+    """What the dialect calls a function of the lists; empty where it has no function for it."""
+    sqlglot = load_sqlglot()
+    kind = sqlglot.exp.FUNCTION_BY_NAME.get(function)
+    if kind is None:  # sqlglot doesn't know it, so the name is the dialect's
+        return function.lower()
+    arguments = [sqlglot.exp.column(name) for name in "ab"][: len(kind.arg_types)]
+    try:
+        text = kind.from_arg_list(arguments).sql(dialect=dialect, unsupported_level=sqlglot.errors.ErrorLevel.RAISE)
+    except Exception:  # of other arguments than it takes, or nothing that the dialect has
+        return ""
+    written = _CALL.match(text)
+    return written[1].lower() if written else ""
 
 
 def _words(kind: str) -> str:

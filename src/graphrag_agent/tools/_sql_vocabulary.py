@@ -30,7 +30,10 @@ NODES = _words(
 )
 """Classes of nodes that only read; functions have their own list."""
 
-DUCKDB_NODES = frozenset({"Dot", "PropertyEQ", "Pivot", "UnpivotColumns"})
+MORE_NODES: dict[Dialect, frozenset[str]] = {
+    "duckdb": frozenset({"Dot", "PropertyEQ", "Pivot", "UnpivotColumns"}),
+    "postgres": frozenset({"Kwarg"}),  # MAKE_INTERVAL(days => 3)
+}
 
 TYPES = _words(
     """
@@ -65,7 +68,7 @@ _COMMON = _words(
 _OF_DIALECT = {
     "sqlite": """
         STRFTIME JULIANDAY UNIXEPOCH TIMEDIFF TYPEOF HEX PRINTF FORMAT IFNULL IIF TOTAL CHAR QUOTE GLOB LIKE
-        COLLATE JSON_EACH JSON_TREE JSON_VALID GENERATE_SERIES
+        COLLATE JSON_EACH JSON_TREE JSON_VALID
     """,
     "postgres": """
         ARRAY ARRAY_SIZE ARRAY_LENGTH ARRAY_TO_STRING ARRAY_POSITION ARRAY_CONTAINS_ALL ARRAY_CONTAINED_BY

@@ -120,7 +120,7 @@ def test_a_password_is_in_no_repr_and_may_come_from_the_environment(monkeypatch:
     ("url", "said"),
     [
         (f"mysql://app:{PASSWORD}@db/shop", "mysql is not supported"),
-        (f"{PASSWORD}", "its url is none"),
+        (f"{PASSWORD}", "its url can't be read"),
         ("sqlite://", "write its url as sqlite:///FILE"),
         ("sqlite:///:memory:", "write its url as sqlite:///FILE"),
         ("sqlite:///x.db?mode=rw", "write its url as sqlite:///FILE"),

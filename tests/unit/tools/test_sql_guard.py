@@ -344,6 +344,39 @@ def test_an_error_names_the_mend(sql: str, said: str) -> None:
     assert said in refusal(sql)
 
 
+@pytest.mark.parametrize(
+    ("sql", "dialect", "said"),
+    [
+        ("select string_to_tme(name) from customers", "postgres", "string_to_tme is refused; use string_to_array"),
+        ("select str_pos(name, 'x') from customers", "postgres", "str_pos is refused; use strpos"),
+        ("select json_aggr(name) from customers", "postgres", "json_aggr is refused; use json_agg, jsonb_agg"),
+        ("select json_arrayag(name) from customers", "mysql", "json_arrayag is refused; use json_arrayagg"),
+        ("select jsonaggr(name) from customers", "mysql", "jsonaggr is refused; use json_arrayagg"),
+        (
+            "select json_array_agg(name) from customers",
+            "sqlite",
+            "json_array_agg is refused; use array_agg, json_",
+        ),
+        (
+            "select json_array_agg (name) from customers",
+            "duckdb",
+            "json_array_agg is refused; use array_agg, json_",
+        ),
+        ("select Hex(name) from customers", "postgres", "the function hex is refused"),
+        ("select * from generate_series(1, 3)", "sqlite", "the function generate_series is refused"),
+    ],
+)
+def test_a_refused_function_is_told_as_it_was_written_and_others_as_they_can_be(
+    sql: str, dialect: str, said: str
+) -> None:
+    assert said in refusal(sql, dialect)
+
+
+def test_an_argument_may_be_named_in_postgres() -> None:
+    assert check("select make_interval(days => 3)").sql == "SELECT MAKE_INTERVAL(days => 3)"
+    assert "there is no column 'secret'" in refusal("select make_interval(days => secret) from customers")
+
+
 def test_in_sqlite_a_misspelt_name_in_double_quotes_is_not_a_text() -> None:
     table = VisibleTable("t", ("a b", "c"), "main")
     assert "there is no column 'nope'" in refusal('select "nope" from t', "sqlite", tables=[table])
