@@ -16,6 +16,7 @@ from graphrag_agent.tools._databases import Database, Databases
 from graphrag_agent.tools.database_query import build_database_query
 from graphrag_agent.tools.spec import ToolSpec
 from tests.postgres_server import PostgresServer
+from tests.shop_database import ACME, ask, refusal, rows
 
 SCHEMA = """
 CREATE SCHEMA hr;
@@ -45,7 +46,7 @@ ACCESS = [
     {"tenants": ["acme"], "tables": {"orders": "*", "customers": ["id", "name", "mood"], "hr.people": "*"}},
     {"tenants": ["globex"], "tables": {"rich": "*", "sums": "*"}},
 ]
-ACME, GLOBEX = Scope("acme"), Scope("globex")
+GLOBEX = Scope("globex")
 ENDLESS = "select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b"
 
 
@@ -68,22 +69,6 @@ def databases(url: str) -> Databases:
 @pytest.fixture
 def spec(databases: Databases) -> ToolSpec:
     return build_database_query(databases, seconds=1)
-
-
-async def ask(spec: ToolSpec, sql: str | None = None, scope: Scope = ACME, **more: Any) -> str:
-    assert spec.direct is not None
-    text: str = (await spec.direct(scope=scope, **spec.validate({"database": "shop", "sql": sql, **more})))[0]
-    return text
-
-
-async def rows(spec: ToolSpec, sql: str, scope: Scope = ACME) -> list[str]:
-    return [line for line in (await ask(spec, sql, scope)).splitlines() if line.startswith("| ")][2:]
-
-
-async def refusal(spec: ToolSpec, sql: str, scope: Scope = ACME) -> str:
-    with pytest.raises(ToolError) as caught:
-        await ask(spec, sql, scope)
-    return str(caught.value)
 
 
 async def test_the_schema_has_comments_and_keys_of_what_may_be_seen(spec: ToolSpec) -> None:
@@ -192,15 +177,28 @@ async def test_hidden_columns_are_in_no_row_value(spec: ToolSpec, sql: str) -> N
     ],
 )
 async def test_hostile_queries_are_refused_and_change_nothing(spec: ToolSpec, url: str, sql: str) -> None:
+    before = await asyncio.to_thread(contents, url)
     said = await refusal(spec, sql)
     assert "tell-no" not in said and "secret, " not in said.partition("There is:")[2]
     assert "| 2 |" in await ask(spec, "select count(*) from orders")
+    assert await asyncio.to_thread(contents, url) == before
+
+
+def contents(url: str) -> list[Any]:
+    """All that a query could have changed: rows, tables, numbers of sequences, large objects."""
+    import psycopg
+
+    tables = ("orders", "customers", "vault", "hr.people", "orders_id_seq", "customers_id_seq")
+    told = [f"select array_agg(t::text order by t::text) from (table {table}) t" for table in tables]
+    told += ["select count(*) from pg_class", "select count(*) from pg_largeobject_metadata"]
+    with psycopg.connect(url) as connection:
+        return [connection.execute(sql.encode()).fetchone() for sql in told]
 
 
 async def test_a_function_of_the_databases_users_stands_for_no_allowed_one(spec: ToolSpec) -> None:
     """Only PostgreSQL's own functions are found: somebody has made a lower() that reads the vault."""
     said = await refusal(spec, "select lower(o) from orders o")
-    assert "function lower(record) does not exist" in said or "does not exist" in said
+    assert "function lower(public.orders) does not exist" in said
     assert "tell-no" not in said
 
 

@@ -25,6 +25,7 @@ from graphrag_agent.tools._databases import Databases
 from graphrag_agent.tools.database_query import build_database_query
 from graphrag_agent.tools.evidence_message import read_evidence
 from graphrag_agent.tools.spec import ToolSpec
+from tests.shop_database import answer, ask, refusal, rows
 
 SCHEMA = """
 CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT NOT NULL, secret TEXT);
@@ -37,7 +38,7 @@ INSERT INTO customers VALUES (1, 'Ann', 'tell-nobody'), (2, 'Bob', 'tell-no-one'
 INSERT INTO orders VALUES (1, 1, 10.5, '2026-01-02'), (2, 2, NULL, '2026-02-03'), (3, 1, 4, '2026-03-04');
 INSERT INTO salaries VALUES (1, 1, 90000);
 """
-ACME, BOSS, GLOBEX = Scope("acme"), Scope("acme", frozenset({"boss"})), Scope("globex")
+BOSS, GLOBEX = Scope("acme", frozenset({"boss"})), Scope("globex")
 ACCESS = [
     {"tenants": ["acme"], "tables": {"orders": "*", "customers": ["id", "name"]}},
     {"tenants": ["acme"], "groups": ["boss"], "tables": {"salaries": "*", "rich": "*"}},
@@ -61,26 +62,6 @@ def spec(file: Path) -> ToolSpec:
     return build_database_query(
         Databases({"shop": DatabaseConfig.model_validate(given)}, folder=file.parent), seconds=1
     )
-
-
-async def answer(spec: ToolSpec, scope: Scope = ACME, **arguments: Any) -> tuple[str, dict[str, Any]]:
-    assert spec.direct is not None
-    found: tuple[str, dict[str, Any]] = await spec.direct(scope=scope, **spec.validate(arguments))
-    return found
-
-
-async def ask(spec: ToolSpec, sql: str | None = None, scope: Scope = ACME, **more: Any) -> str:
-    return (await answer(spec, scope, database="shop", sql=sql, **more))[0]
-
-
-async def rows(spec: ToolSpec, sql: str, scope: Scope = ACME) -> list[str]:
-    return [line for line in (await ask(spec, sql, scope)).splitlines() if line.startswith("| ")][2:]
-
-
-async def refusal(spec: ToolSpec, sql: str, scope: Scope = ACME) -> str:
-    with pytest.raises(ToolError) as caught:
-        await ask(spec, sql, scope)
-    return str(caught.value)
 
 
 async def test_a_query_comes_back_as_a_table_with_its_sql_and_can_be_cited(spec: ToolSpec) -> None:

@@ -73,7 +73,7 @@ def test_no_query_asks_for_more_rows_than_are_shown(sql: str, limit: str) -> Non
         ("select * into copy from orders", "INTO is refused"),
         ("select * from orders for update", "FOR UPDATE or SHARE is refused"),
         ("select * from orders where id = $1", "a variable is refused"),
-        ("select * from orders where id = ?", ""),
+        ("select * from orders where id = ?", "a placeholder is refused"),
         ("select * from orders tablesample system (1)", "TABLESAMPLE is refused"),
         ("explain analyze delete from orders", "EXPLAIN is refused"),
         ("do $$ begin delete from orders; end $$", "DO is refused"),
@@ -168,27 +168,26 @@ def test_a_text_stays_a_text_wherever_it_stands(text: str, dialect: Any) -> None
 
 
 @pytest.mark.parametrize("dialect", ["postgres", "sqlite", "mysql", "duckdb"])
-@pytest.mark.parametrize("times", [25, 200, 3_000, 10_000])
+@pytest.mark.parametrize("times", [25, 200, 1_300, 3_000, 10_000])
 @pytest.mark.parametrize(
-    ("opening", "inside", "closing"),
+    ("beginning", "repeated", "inside", "closing"),
     [
-        ("select " + "(", "1", ")"),
-        ("select " + "array[", "1", "]"),
-        ("select " + "not ", "1", ""),
-        ("select " + "lower(", "1", ")"),
-        ("select " + "case when 1 then ", "1", " end"),
-        ("select " + "(select ", "1", ")"),
-        ("select * from " + "(", "orders", ")"),
-        ("select " + "1 + ", "1", ""),
-        ("select " + "x -> (", "1", ")"),
-        ("select 1 " + "union select 1 ", "", ""),
+        ("select ", "(", "1", ")"),
+        ("select ", "array[", "1", "]"),
+        ("select ", "not ", "1", ""),
+        ("select ", "lower(", "1", ")"),
+        ("select ", "case when 1 then ", "1", " end"),
+        ("select ", "(select ", "1", ")"),
+        ("select * from ", "(", "orders", ")"),
+        ("select ", "1 + ", "1", ""),
+        ("select ", "total -> (", "1", ")"),
+        ("", "select 1 union ", "select 1", ""),
     ],
 )
 def test_deep_and_long_queries_are_answered_at_once(
-    dialect: str, times: int, opening: str, inside: str, closing: str
+    dialect: str, times: int, beginning: str, repeated: str, inside: str, closing: str
 ) -> None:
-    first, _, repeated = opening.rpartition(" ") if not opening.endswith(" ") else opening.partition(" ")
-    sql = f"{first} " + repeated * times + inside + closing * times
+    sql = f"{beginning}{repeated * times}{inside}{closing * times} from orders"
     began = time.perf_counter()
     try:
         check(sql, dialect)
