@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphrag_agent.tools._database_access import Access
@@ -18,9 +18,8 @@ MAX_COMMENT_CHARACTERS = 200
 
 @dataclass(frozen=True)
 class ColumnInfo:
-    """A column as the database describes it."""
+    """What the database says of a column."""
 
-    name: str
     type_name: str
     comment: str = ""
 
@@ -36,28 +35,15 @@ class ForeignKey:
 
 
 @dataclass(frozen=True)
-class TableInfo:
-    """A table or view, all of it or what a principal may see of it."""
+class TableInfo(VisibleTable):
+    """A table or view with what the database says of it, all of it or what a principal may see of it."""
 
-    name: str
-    schema: str
-    needs_schema: bool
-    columns: tuple[ColumnInfo, ...] = ()
+    described: Mapping[str, ColumnInfo] = field(default_factory=dict, compare=False)
+    """By column; of those that are hidden too."""
     is_view: bool = False
     comment: str = ""
     primary_key: tuple[str, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
-    hides_columns: bool = False
-
-    @property
-    def shown_name(self) -> str:
-        """The name to write in a query."""
-        return self.as_visible().shown_name
-
-    def as_visible(self) -> VisibleTable:
-        """The table as the guard takes it."""
-        names = tuple(column.name for column in self.columns)
-        return VisibleTable(self.name, names, self.schema, self.hides_columns, self.needs_schema)
 
 
 def read_tables(
@@ -78,7 +64,13 @@ def read_tables(
         for batch in ([name] for name in read) if one_by_one else filter(None, [read]):
             described |= _described(inspector, schema, batch, schemas)
         found += [
-            TableInfo(name, schema or written, position > 0, is_view=name in views, **described.get(name, {}))
+            TableInfo(
+                name=name,
+                schema=schema or written,
+                needs_schema=position > 0,
+                is_view=name in views,
+                **described.get(name, {"columns": ()}),
+            )
             for name in names
         ]
     return tuple(found)
@@ -111,7 +103,8 @@ def _described(
         return {}  # what the table says makes no sense; whatever else went wrong is not the table's fault
     return {
         name: {
-            "columns": tuple(_column(item) for item in items),
+            "columns": tuple(item["name"] for item in items),
+            "described": {item["name"]: _column(item) for item in items},
             "comment": comments.get(name, {}).get("text") or "",
             "primary_key": tuple(primary.get(name, {}).get("constrained_columns") or ()),
             "foreign_keys": tuple(_foreign_key(key, schemas) for key in foreign.get(name, ())),
@@ -135,7 +128,7 @@ def _column(item: Any) -> ColumnInfo:
     from sqlalchemy.types import NullType
 
     is_known = not isinstance(item["type"], NullType)
-    return ColumnInfo(item["name"], str(item["type"]) if is_known else "", item.get("comment") or "")
+    return ColumnInfo(str(item["type"]) if is_known else "", item.get("comment") or "")
 
 
 def _foreign_key(key: Any, schemas: Sequence[str | None]) -> ForeignKey:
@@ -148,14 +141,11 @@ def visible_part(tables: Iterable[TableInfo], access: Access, dialect: Dialect) 
     """The tables, columns and keys that the access opens; a key that leads to something hidden is left out."""
     opened = []
     for table in tables:
-        own = [column.name for column in table.columns]
-        names = access.visible(table.shown_name, own, is_view=table.is_view, dialect=dialect)
+        names = access.visible(table.shown_name, table.columns, is_view=table.is_view, dialect=dialect)
         if names:
-            columns = tuple(column for column in table.columns if column.name in names)
-            is_whole = len(columns) == len(table.columns)
             key = table.primary_key if {*table.primary_key} <= {*names} else ()
-            opened.append(replace(table, columns=columns, primary_key=key, hides_columns=not is_whole))
-    known = {table.shown_name: {column.name for column in table.columns} for table in opened}
+            opened.append(replace(table, columns=names, primary_key=key, hides_columns=len(names) < len(table.columns)))
+    known = {table.shown_name: {*table.columns} for table in opened}
     return tuple(
         replace(table, foreign_keys=tuple(key for key in table.foreign_keys if _is_visible(key, table, known)))
         for table in opened
@@ -187,11 +177,11 @@ def render_schema(tables: Sequence[TableInfo], *, max_characters: int) -> tuple[
 def _render_table(table: TableInfo, room: int) -> str:
     """With as many whole columns as there is room for; none may still be too long."""
     head = f"{'view' if table.is_view else 'table'} {table.shown_name}{_after(table.comment)}\n"
-    columns = [_column_line(table, column) for column in table.columns]
+    columns = [_column_line(table, name) for name in table.columns]
     keys = _key_lines(table)
 
     def cut(whole: int) -> str:
-        names = [column.name for column in table.columns[whole:]]
+        names = table.columns[whole:]
         more = [f"  … {len(names)} more columns: {', '.join(names)}"] if names else []
         return head + "".join(f"{line}\n" for line in [*columns[:whole], *more, *keys])
 
@@ -202,12 +192,11 @@ def _render_table(table: TableInfo, room: int) -> str:
     return cut(max(0, whole - 1))
 
 
-def _column_line(table: TableInfo, column: ColumnInfo) -> str:
-    marks = ["primary key"] if table.primary_key == (column.name,) else []
-    marks += [
-        f"-> {key.table}({', '.join(key.other_columns)})" for key in table.foreign_keys if key.columns == (column.name,)
-    ]
-    return " ".join(filter(None, [f"  {column.name}", column.type_name, *marks])) + _after(column.comment)
+def _column_line(table: TableInfo, name: str) -> str:
+    column = table.described[name]
+    marks = ["primary key"] if table.primary_key == (name,) else []
+    marks += [f"-> {key.table}({', '.join(key.other_columns)})" for key in table.foreign_keys if key.columns == (name,)]
+    return " ".join(filter(None, [f"  {name}", column.type_name, *marks])) + _after(column.comment)
 
 
 def _key_lines(table: TableInfo) -> list[str]:

@@ -50,8 +50,8 @@ class Database:
             now = self._clock()
             if self._tables is None or now - self._tables[0] > SCHEMA_SECONDS:
                 found = self._inspected(reader, stop)
-                names = {table.shown_name: [column.name for column in table.columns] for table in found}
-                refuse_unknown_names(self.name, self.config.access, names, reader.dialect)
+                columns = {table.shown_name: table.columns for table in found}
+                refuse_unknown_names(self.name, self.config.access, columns, reader.dialect)
                 self._tables, self._visible = (now, found), {}
             if access not in self._visible:
                 self._visible[access] = visible_part(self._tables[1], access, reader.dialect)

@@ -135,7 +135,7 @@ def _sample(
     query = checked_query(
         f"SELECT * FROM {name}",  # noqa: S608  # a name of the database's own, quoted
         dialect=database.reader.dialect,
-        tables=[item.as_visible() for item in visible],
+        tables=visible,
         max_rows=SAMPLE_ROWS,
     )
     rows = fitted(_read(database, query, visible, seconds, stop, max_rows=SAMPLE_ROWS), max_characters)
@@ -147,9 +147,7 @@ def _query_message(
     database: Database, access: Access, sql: str, seconds: float, stop: Stop
 ) -> tuple[str, dict[str, Any]]:
     visible = database.tables(access, stop)
-    query = checked_query(
-        sql, dialect=database.reader.dialect, tables=[table.as_visible() for table in visible], max_rows=MAX_ROWS + 1
-    )
+    query = checked_query(sql, dialect=database.reader.dialect, tables=visible, max_rows=MAX_ROWS + 1)
     rows = fitted(_read(database, query, visible, seconds, stop, max_rows=MAX_ROWS), MAX_RESULT_CHARACTERS)
     text = f"SQL: {query.shown}\n\n{render_table(rows)}\n\n{_count(rows)}"
     evidence = _evidence(database, f"sql:{database.name}:{query.shown}", query.tables, text, heading=query.shown)
@@ -159,13 +157,11 @@ def _query_message(
 def _read(
     database: Database, query: CheckedQuery, visible: Sequence[TableInfo], seconds: float, stop: Stop, *, max_rows: int
 ) -> Rows:
-    columns = {table.name: [column.name for column in table.columns] for table in visible}
+    columns = {table.name: table.columns for table in visible}
     return database.reader.read(Reading(query.sql, columns, seconds, max_rows, MAX_RESULT_CHARACTERS), stop)
 
 
-def _evidence(
-    database: Database, key: str, tables: Sequence[TableInfo] | Sequence[VisibleTable], text: str, *, heading: str
-) -> Evidence:
+def _evidence(database: Database, key: str, tables: Sequence[VisibleTable], text: str, *, heading: str) -> Evidence:
     names = ", ".join(table.shown_name for table in tables)
     source = f"database {database.name}" + (f": {names[:300]}" if names else "")
     short = " ".join(heading.split())

@@ -6,9 +6,8 @@ from graphrag_agent.tools._database_schema import ColumnInfo, ForeignKey, TableI
 
 IDS = TableInfo(
     "ids",
-    "main",
-    False,
-    (ColumnInfo("a", "INTEGER", "the first"), ColumnInfo("b", "TEXT")),
+    ("a", "b"),
+    described={"a": ColumnInfo("INTEGER", "the first"), "b": ColumnInfo("TEXT")},
     primary_key=("a", "b"),
     foreign_keys=(ForeignKey(("b",), "others", ("id",)),),
     comment="All\nids",
@@ -17,8 +16,8 @@ IDS_TEXT = "table ids -- All ids\n  a INTEGER -- the first\n  b TEXT -> others(i
 
 
 def wide(name: str, count: int) -> TableInfo:
-    columns = tuple(ColumnInfo(f"column_{number:04}", "CHARACTER VARYING(255)") for number in range(count))
-    return TableInfo(name, "main", False, columns)
+    columns = tuple(f"column_{number:04}" for number in range(count))
+    return TableInfo(name, columns, described=dict.fromkeys(columns, ColumnInfo("CHARACTER VARYING(255)")))
 
 
 def test_what_fits_is_shown_whole() -> None:
