@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from graphrag_agent.errors import MissingExtraError, ToolArgumentError
+from graphrag_agent.tools import _sqlite_program
 from graphrag_agent.tools._sql_columns import refuse_unknown_columns
 from graphrag_agent.tools._sql_tables import VisibleTable, bind_tables
 from graphrag_agent.tools._sql_vocabulary import FUNCTIONS, MORE_NODES, NODES, TYPES, Dialect
@@ -219,8 +220,10 @@ def _like(name: str, functions: Collection[str], dialect: Dialect) -> list[str]:
     """Allowed functions of a similar name, as the dialect writes them."""
     import difflib
 
-    known = sorted({_name_in(dialect, item) for item in functions} - {""})
-    close = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
+    known = {_name_in(dialect, item) for item in functions} - {""}
+    if dialect == "sqlite":  # it has fewer than the guard lets through
+        known &= {*_sqlite_program.FUNCTIONS.split()}
+    close = difflib.get_close_matches(name.lower(), sorted(known), n=3, cutoff=0.6)
     return close or ["aggregates, arithmetic, and plain text and date functions"]
 
 
