@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphrag_agent.errors import SettingsError, ToolArgumentError, ToolError, ToolFailedError
+from graphrag_agent.errors import ToolArgumentError, ToolError, ToolFailedError
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools._database_access import DatabaseConfig
 from graphrag_agent.tools._database_reading import Reading, Stop
@@ -220,11 +220,12 @@ async def test_each_tenant_sees_its_own_part(spec: ToolSpec) -> None:
     ],
 )
 async def test_a_rule_that_means_something_else_in_postgres_opens_nothing(
-    url: str, rule: dict[str, Any], said: str
+    url: str, rule: dict[str, Any], said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     given = {"url": url, "description": "d", "schemas": ["public", "hr"], "access": [{"tenants": ["acme"], **rule}]}
-    with pytest.raises(SettingsError, match=said):
+    with pytest.raises(ToolFailedError, match="not set up right"):
         await ask(build_database_query(Databases({"shop": DatabaseConfig.model_validate(given)})))
+    assert said in caplog.text
 
 
 def opened(databases: Databases) -> Database:

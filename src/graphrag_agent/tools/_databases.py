@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from graphrag_agent.tools._database_access import (
 )
 from graphrag_agent.tools._database_reading import CONNECT_SECONDS, PostgresReader, Reader, SqliteReader, Stop
 from graphrag_agent.tools._database_schema import TableInfo, visible_part
+from graphrag_agent.tools._sql_vocabulary import Dialect
+
+logger = logging.getLogger(__name__)
 
 SCHEMA_SECONDS = 300.0
 """A schema is read again after this long."""
@@ -43,19 +47,27 @@ class Database:
         return _reader(self.name, self.config, self._folder)
 
     def tables(self, access: Access, stop: Stop) -> tuple[TableInfo, ...]:
-        """The tables that the access opens, with their visible columns. Raises SettingsError for a misspelt rule."""
+        """The tables that the access opens, with their visible columns. Raises ToolFailedError for a misspelt rule."""
         reader = self.reader
         with self._schema_lock:
             stop.check()  # it may have waited long
             now = self._clock()
             if self._tables is None or now - self._tables[0] > SCHEMA_SECONDS:
                 found = self._inspected(reader, stop)
-                columns = {table.shown_name: table.columns for table in found}
-                refuse_unknown_names(self.name, self.config.access, columns, reader.dialect)
+                self._check_rules({table.shown_name: table.columns for table in found}, reader.dialect)
                 self._tables, self._visible = (now, found), {}
             if access not in self._visible:
                 self._visible[access] = visible_part(self._tables[1], access, reader.dialect)
             return self._visible[access]
+
+    def _check_rules(self, columns: Mapping[str, Sequence[str]], dialect: Dialect) -> None:
+        try:
+            refuse_unknown_names(self.name, self.config.access, columns, dialect)
+        except SettingsError as error:
+            logger.error("%s", error)  # a hidden column's name is no business of who asks
+            raise ToolFailedError(
+                f"the database {self.name!r} is not set up right, its owner's log says where; answer without it"
+            ) from None
 
     def _inspected(self, reader: Reader, stop: Stop) -> tuple[TableInfo, ...]:
         from sqlalchemy.exc import SQLAlchemyError

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from graphrag_agent.errors import SettingsError, ToolArgumentError, ToolError, ToolFailedError
+from graphrag_agent.errors import ToolArgumentError, ToolError, ToolFailedError
 from graphrag_agent.graph.policy.pairing import tool_message
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools import _database_schema, _sqlite_program
@@ -198,13 +198,20 @@ async def test_a_rule_means_the_table_that_sqlite_means_whatever_its_case(file: 
         ({"tables": {"orders": ["id", "secret"]}}, "access.1.tables.orders: there is no column 'secret'"),
     ],
 )
-async def test_a_rule_that_names_what_is_not_there_opens_nothing(file: Path, rule: dict[str, Any], said: str) -> None:
-    """It would hide nothing."""
+async def test_a_rule_that_names_what_is_not_there_opens_nothing(
+    file: Path, rule: dict[str, Any], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It would hide nothing. Its owner reads what to mend; who asks doesn't learn what is hidden."""
     spec = opened_to_acme(file, {"tables": {"orders": "*"}}, rule)
     for sql in (None, "select * from customers", "select id from orders"):
-        with pytest.raises(SettingsError) as caught:
+        caplog.clear()
+        with pytest.raises(ToolFailedError) as caught:
             await ask(spec, sql)
-        assert said in str(caught.value)
+        assert str(caught.value) == (
+            "the database 'shop' is not set up right, its owner's log says where; answer without it"
+        )
+        (told,) = caplog.messages
+        assert said in told
 
 
 async def test_a_table_that_can_not_be_read_is_left_out_and_stops_no_other(file: Path) -> None:
