@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import string
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from graphrag_agent.errors import ToolFailedError
 from graphrag_agent.tools._url_guard import WebAddress
@@ -18,6 +20,10 @@ KEPT_SITES = 256
 KEPT_SECONDS = 3600.0
 _MAX_RULES = 2000
 _MAX_PATTERN = 500
+_RESERVED = "%/:?#[]@!$&'()*+,;="
+_UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
+"""RFC 3986: escaped or not, these mean the same."""
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,29 +34,31 @@ class Rules:
 
     def allow(self, target: str) -> bool:
         """Whether the path with its query may be fetched."""
+        target = _encoded(target)
         fitting = [(len(pattern), allows) for pattern, allows in self.rules if _fits(pattern, target)]
         return max(fitting, default=(0, True))[1]
 
 
 def parse_robots(text: str, agent: str = AGENT) -> Rules:
     """The rules of the groups that name the agent, else of those for all."""
-    groups: dict[str, list[tuple[str, bool]]] = {}
-    names: list[str] = []
+    found: dict[str, list[tuple[str, bool]]] = {}
+    names: set[str] = set()  # of those two, the ones that the group is for
     is_naming = False
     for line in text.splitlines():
         key, _, value = line.partition("#")[0].partition(":")
         key, value = key.strip().lower(), value.strip()
         if key == "user-agent":
-            names = [*names, value.lower()] if is_naming else [value.lower()]
+            names = names if is_naming else set()
             is_naming = True
-            for name in names:
-                groups.setdefault(name, [])
+            if (name := value.lower()) in (agent, "*"):
+                names.add(name)
+                found.setdefault(name, [])
         elif key in ("allow", "disallow"):
             is_naming = False
             for name in names if value else ():  # an empty pattern fits nothing
-                groups[name].append((value[:_MAX_PATTERN], key == "allow"))
-    found = groups.get(agent, groups.get("*", []))
-    return Rules(tuple(found[:_MAX_RULES]))
+                if len(found[name]) < _MAX_RULES:
+                    found[name].append((_encoded(value[:_MAX_PATTERN]), key == "allow"))
+    return Rules(tuple(found.get(agent, found.get("*", ()))))
 
 
 class RobotsCache:
@@ -91,7 +99,17 @@ class RobotsCache:
             )
         if not 200 <= found.status < 300:
             return Rules()  # there is no robots.txt
-        return parse_robots(found.data.decode("utf-8", "replace"))
+        return parse_robots(found.data.decode("utf-8-sig", "replace"))
+
+
+def _encoded(path: str) -> str:
+    """The path in the one spelling in which patterns and targets are compared."""
+    return _ESCAPE.sub(_respelled, quote(path, safe=_RESERVED, errors="replace"))
+
+
+def _respelled(escape: re.Match[str]) -> str:
+    character = chr(int(escape[1], 16))
+    return character if character in _UNRESERVED else escape[0].upper()
 
 
 async def _anything(_: WebAddress) -> None:

@@ -391,6 +391,35 @@ def test_other_programs_rules_do_not_count_and_all_are_meant_by_a_star() -> None
     assert parse_robots("Disallow: /\n\0\xff: :\nUser-agent").allow("/x")
 
 
+def test_many_agents_in_one_group_are_read_at_once() -> None:
+    text = "".join(f"User-agent: a{number}\n" for number in range(35_000)) + "User-agent: *\nDisallow: /x"
+    began = time.process_time()
+    rules = parse_robots(text)
+    assert time.process_time() - began < 0.5
+    assert not rules.allow("/x") and rules.allow("/y")
+
+
+def test_a_group_for_us_without_rules_stands_before_that_for_all() -> None:
+    assert parse_robots("User-agent: graphrag-agent\nDisallow:\n\nUser-agent: *\nDisallow: /").allow("/x")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "target", "is_allowed"),
+    [
+        ("/café", "/caf%C3%A9", False),
+        ("/caf%c3%a9", "/caf%C3%A9", False),
+        ("/%7Eme", "/~me", False),
+        ("/~me", "/%7eme", False),
+        ("/a b", "/a%20b", False),
+        ("/a/b", "/a%2Fb", True),
+        ("/100%", "/100%", False),
+        ("/é$", "/%C3%A9t%C3%A9", True),
+    ],
+)
+def test_a_pattern_and_a_path_are_compared_as_encoded(pattern: str, target: str, is_allowed: bool) -> None:
+    assert parse_robots(f"User-agent: *\nDisallow: {pattern}").allow(target) is is_allowed
+
+
 @given(st.text("ab*$/", max_size=8), st.text("ab/$", max_size=8))
 def test_a_pattern_fits_as_its_regular_expression_does(pattern: str, path: str) -> None:
     body, end = (pattern[:-1], "$") if pattern.endswith("$") else (pattern, "")
@@ -411,6 +440,7 @@ def test_a_pattern_of_many_stars_is_quick() -> None:
     ("robots", "is_allowed"),
     [
         (page("User-agent: *\nDisallow: /secret", "text/plain"), False),
+        (page("\ufeffUser-agent: *\nDisallow: /secret", "text/plain"), False),
         (page("User-agent: *\nDisallow: /other", "text/plain"), True),
         (Answer(status=404), True),
         (Answer(status=403), True),
