@@ -70,7 +70,7 @@ def note_of(message: ToolMessage) -> str:
 def read_evidence(messages: Iterable[BaseMessage]) -> dict[str, Evidence]:
     """Short id -> evidence of every tool message among the messages.
 
-    A chunk that was shown twice, alone and among neighbours, has the text of both.
+    What was shown twice has the text of both: a chunk alone and among neighbours, a web page found by two searches.
     """
     found: dict[str, Evidence] = {}
     for message in messages:
@@ -146,7 +146,10 @@ def _sentences(count: int) -> str:
 
 
 def _united(first: Evidence, second: Evidence) -> Evidence:
-    """Both texts as one where they overlap in their document; else the first."""
+    """Both texts as one where they overlap in their document or are of none; else the first."""
+    if first.chunk_id == second.chunk_id and not first.document_id:  # found or computed twice, with another outcome
+        text = first.text if second.text in first.text else f"{first.text}\n{second.text}"
+        return replace(first, text=text, end=first.start + len(text))
     low, high = sorted((first, second), key=lambda item: (item.start, -item.end))
     both_exact = all(len(item.text) == item.end - item.start for item in (low, high))
     if first.chunk_id != second.chunk_id or not both_exact or high.start > low.end:

@@ -12,6 +12,7 @@ from graphrag_agent.tools.evidence_message import (
     rename_collisions,
     render_evidence,
 )
+from graphrag_agent.tools.made_evidence import made_evidence
 
 DOCUMENT = "Leave lasts ten days. It is paid.\n\nSick leave lasts longer. Ask the desk."
 CALL = {"id": "1", "name": "knowledge_search"}
@@ -60,6 +61,18 @@ def test_a_chunk_shown_alone_and_among_neighbours_has_the_text_of_both():
 def test_texts_that_contradict_each_other_are_not_joined():
     other = Evidence("k3f2a", "c", "d", "Leave", "leave.md", None, "", 0.0, 22, 33, "It is free.")
     assert read_evidence([message(evidence(22, 33)), message(other)])["k3f2a"].text == "It is paid."
+
+
+def made(text: str) -> Evidence:
+    return made_evidence("web:https://a.example/", title="A", source="https://a.example/", text=text)
+
+
+def test_made_evidence_of_one_key_has_the_texts_of_all_its_messages():
+    told = [message(made(text)) for text in ("A pump.", "Made in Almaty.", "A pump.", "pump")]
+    (found,) = read_evidence(told).values()
+    assert (found.text, found.start, found.end) == ("A pump.\nMade in Almaty.", 0, 23)
+    (again,) = read_evidence([message(found), message(made("12 kg."))]).values()
+    assert (again.text, again.end) == ("A pump.\nMade in Almaty.\n12 kg.", 30)
 
 
 @given(st.lists(st.tuples(st.integers(0, len(DOCUMENT)), st.integers(0, len(DOCUMENT))), min_size=1, max_size=5))

@@ -198,6 +198,14 @@ async def test_a_page_is_listed_once_and_no_more_pages_than_asked_for() -> None:
     assert (found[1].title, found[1].text) == ("https://a.example/0", "https://a.example/0")
 
 
+async def test_a_page_that_two_searches_found_has_the_extracts_of_both() -> None:
+    url = FOUND[0].url
+    first = await search(Given(FOUND[0]))
+    second = await search(Given(WebResult("Weir G4", url, "Made in Almaty.")))
+    (found,) = read_evidence([first, second]).values()
+    assert found.text == f"A pump of 12 kg.\n{url}\nMade in Almaty.\n{url}"
+
+
 async def test_nothing_found_says_what_to_try() -> None:
     message = await search(Given())
     assert message.text == "Note: Nothing usable was found on the web: try other words, fewer words or English."
