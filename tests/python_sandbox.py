@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from graphrag_agent.errors import GraphragError
-from graphrag_agent.tools._python_runs import Job
+from graphrag_agent.tools._job import Job
 from graphrag_agent.tools._python_sandbox import SandboxInterpreter
 
 

@@ -19,3 +19,8 @@ def opening_tag(*, id_: str, title: str, heading: str, page: int | None, note: s
 def without_tags(text: str) -> str:
     """The passage with no such tag in it, of the same length, so that offsets hold."""
     return _TAG.sub("‹", text)
+
+
+def storable(text: str) -> str:
+    """The text without what a database or JSON can't hold: NUL, and halves of surrogate pairs."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()

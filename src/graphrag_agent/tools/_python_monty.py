@@ -10,12 +10,12 @@ from importlib.util import find_spec
 from typing import Any
 
 from graphrag_agent.errors import MissingExtraError, ToolFailedError
+from graphrag_agent.tools._job import Job
 from graphrag_agent.tools._python_runs import (
     COMPUTE_SECONDS,
     MAX_CALLS_OUT,
     MOST_PRINTED,
     PRINTED_CHARACTERS,
-    Job,
     Ran,
     Search,
     SearchRefused,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from graphrag_agent.errors import ToolArgumentError
-from graphrag_agent.retrieval.evidence_tags import without_tags
+from graphrag_agent.retrieval.evidence_tags import storable, without_tags
+from graphrag_agent.tools._job import Job
 
 COMPUTE_SECONDS = 5.0
 """Of computing in Monty: a model's sums take milliseconds."""
@@ -79,35 +78,6 @@ class Interpreter(Protocol):
         ...
 
 
-class Job:
-    """One run, so that another thread can end it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kill: Callable[[], None] | None = None
-        self.stopped = False
-
-    @contextmanager
-    def killed_by(self, kill: Callable[[], None]) -> Iterator[None]:
-        """While this is open, `stop` calls `kill`; never after it, when the process id may be another's."""
-        with self._lock:
-            self._kill = kill
-            if self.stopped:
-                kill()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._kill = None
-
-    def stop(self) -> None:
-        """End the run now, or as soon as it begins."""
-        with self._lock:
-            self.stopped = True
-            if self._kill is not None:
-                self._kill()
-
-
 def code_error(traceback: str, printed: str) -> ToolArgumentError:
     """The error that lets the model mend its code: the traceback, its middle cut, and what was printed before."""
     half = ERROR_CHARACTERS // 2
@@ -122,11 +92,6 @@ def shown_printed(text: str, count: int) -> str:
     """The beginning of what was printed, and how many of the `count` characters are missing."""
     left_out = count - len(text)
     return f"{text}…\n({left_out} more characters printed; print less)" if left_out > 0 else text
-
-
-def storable(text: str) -> str:
-    """The text without what a database or JSON can't hold."""
-    return text.encode(errors="replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def cut(text: str, limit: int, what: str) -> str:

@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from graphrag_agent.errors import MissingExtraError, SettingsError, ToolFailedError
+from graphrag_agent.retrieval.evidence_tags import storable
+from graphrag_agent.tools._job import Job
 from graphrag_agent.tools._python_launcher import MACHINES, TIMED_OUT
 from graphrag_agent.tools._python_runs import (
     ERROR_CHARACTERS,
@@ -30,7 +32,6 @@ from graphrag_agent.tools._python_runs import (
     MOST_PRINTED,
     PRINTED_CHARACTERS,
     RESULT_CHARACTERS,
-    Job,
     MadeFile,
     Ran,
     Search,
@@ -248,7 +249,7 @@ def _pictures(storage: Path) -> list[MadeFile]:
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)[:100]:
             content = _picture(folder / entry.name) if entry.name.endswith(".png") else b""
             if content and len(made) < MAX_PICTURES:
-                made.append(MadeFile(entry.name.encode(errors="replace").decode()[:100], content))
+                made.append(MadeFile(storable(entry.name)[:100], content))
     return made
 
 

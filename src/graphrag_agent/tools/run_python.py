@@ -15,10 +15,12 @@ from graphrag_agent.citations import Evidence
 from graphrag_agent.context import TOP_K_MAX
 from graphrag_agent.documents import Hit
 from graphrag_agent.errors import GraphragError, ToolArgumentError, ToolFailedError
+from graphrag_agent.retrieval.evidence_tags import storable
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.options import SearchChoices
+from graphrag_agent.tools._job import Job
 from graphrag_agent.tools._python_monty import MontyInterpreter
-from graphrag_agent.tools._python_runs import Interpreter, Job, Ran, Search, SearchRefused, storable
+from graphrag_agent.tools._python_runs import Interpreter, Ran, Search, SearchRefused
 from graphrag_agent.tools._python_sandbox import SandboxInterpreter
 from graphrag_agent.tools.evidence_message import evidence_of, render_evidence
 from graphrag_agent.tools.knowledge_search import Searchable

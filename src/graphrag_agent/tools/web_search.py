@@ -15,6 +15,7 @@ from pydantic import Field
 
 from graphrag_agent.citations import Evidence
 from graphrag_agent.errors import SettingsError, ToolArgumentError
+from graphrag_agent.retrieval.evidence_tags import storable
 from graphrag_agent.tools._url_guard import check_url
 from graphrag_agent.tools._web_results import SearchProvider, WebResult
 from graphrag_agent.tools._web_search_providers import RecordedSearch, SearxngSearch, SerperSearch, TavilySearch
@@ -107,6 +108,5 @@ def _note(found: int, usable: int) -> str:
 
 def _plain(text: str, limit: int) -> str:
     """Without markup, on one line, of at most so many characters."""
-    text = html.unescape(_TAG.sub("", text[: limit * 20])).replace("\0", " ")
-    line = " ".join(text.encode("utf-8", "replace").decode().split())
+    line = " ".join(storable(html.unescape(_TAG.sub("", text[: limit * 20]))).split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"

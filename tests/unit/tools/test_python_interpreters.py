@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag_agent.errors import ToolArgumentError, ToolFailedError
+from graphrag_agent.tools._job import Job
 from graphrag_agent.tools._python_monty import MontyInterpreter, read_search
-from graphrag_agent.tools._python_runs import Job, SearchRefused
+from graphrag_agent.tools._python_runs import SearchRefused
 from graphrag_agent.tools._python_sandbox import SandboxInterpreter
 from tests.python_sandbox import sandbox_problem
 

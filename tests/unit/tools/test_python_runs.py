@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import threading
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_agent.tools._python_runs import ERROR_CHARACTERS, Job, code_error, cut, render_value
+from graphrag_agent.tools._python_runs import ERROR_CHARACTERS, code_error, cut, render_value
 
 LEAVES = (
     st.none()
@@ -84,15 +83,3 @@ def test_a_long_traceback_keeps_its_beginning_and_its_end() -> None:
 def test_a_cut_says_how_much_is_missing() -> None:
     assert cut("abcdef", 4, "printed") == "abcd…\n(2 more characters printed)"
     assert cut("abcd", 4, "printed") == "abcd"
-
-
-def test_a_job_is_killed_while_it_runs_and_never_after() -> None:
-    job, kills = Job(), list[str]()
-    with job.killed_by(lambda: kills.append("first")):
-        threading.Thread(target=job.stop).start()
-        while not kills:
-            pass
-    job.stop()
-    assert kills == ["first"]
-    with job.killed_by(lambda: kills.append("second")):
-        assert kills == ["first", "second"], "a run that begins after the stop ends at once"

@@ -14,7 +14,8 @@ from graphrag_agent.errors import MissingExtraError, SettingsError, ToolArgument
 from graphrag_agent.graph.policy.pairing import tool_message
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools import run_python as tool_module
-from graphrag_agent.tools._python_runs import Job, Ran, Search
+from graphrag_agent.tools._job import Job
+from graphrag_agent.tools._python_runs import Ran, Search
 from graphrag_agent.tools.evidence_message import note_of, read_evidence
 from graphrag_agent.tools.run_python import MAX_CODE_CHARACTERS, MAX_PASSAGES, MAX_SEARCHES, build_run_python
 from graphrag_agent.tools.spec import ToolSpec
