@@ -8,21 +8,28 @@ import io
 import json
 import os
 import sys
-import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from graphrag_agent.errors import ParseError, ToolFailedError
+from graphrag_agent.retrieval.evidence_tags import storable
 from graphrag_agent.retrieval.ingestion.workers.pool import WorkerPool
 from graphrag_agent.retrieval.ingestion.workers.process import WorkerProcess, WornWorkerError
-from graphrag_agent.tools._page_program import HTML, PDF
+from graphrag_agent.tools._job import Job
+from graphrag_agent.tools._page_program import HTML, MAX_LINKS, PDF
+from graphrag_agent.tools._url_guard import MAX_URL_CHARACTERS
 from graphrag_agent.tools._web_client import Download
 
+MAX_PAGE_BYTES = 5_000_000
 READ_SECONDS = 10.0
 """A page of 5 MB takes about two."""
 _COMMAND = (sys.executable, "-P", "-m", "graphrag_agent.tools._page_program")
 _WORKERS = 2
 _MAX_TITLE = 300
+_MAX_LINK_WORDS = 300
+_threads = ThreadPoolExecutor(_WORKERS, thread_name_prefix="graphrag-agent-pages")
+"""Its own, as a thread that waits for a worker must not hold up who else needs one."""
 _TEXTS = frozenset(
     {
         *("text/plain", "text/markdown", "text/x-markdown", "text/csv", "text/xml"),
@@ -39,69 +46,48 @@ class Page:
     text: str
     links: Sequence[tuple[str, str]]
     """Text and URL, unchecked."""
+    is_cut: bool
+    """There was more text."""
 
 
 class PageReader:
     """Reads downloaded pages; a process serves one tenant only, as a page may take it over."""
 
-    def __init__(self, pool: WorkerPool, *, seconds: float = READ_SECONDS) -> None:
+    def __init__(
+        self, pool: WorkerPool, *, seconds: float = READ_SECONDS, max_characters: int = MAX_PAGE_BYTES
+    ) -> None:
         self._pool = pool
         self._seconds = seconds
+        self._max_characters = max_characters
 
     async def read(self, download: Download, tenant: str) -> Page:
         """The page's text. Raises ToolFailedError; when cancelled, the reading ends too."""
         _check_type(download)
-        reading = _Reading(self._pool, download, tenant, self._seconds)
+        job = Job()
         try:
-            line = await asyncio.to_thread(reading.run)
+            return await asyncio.get_running_loop().run_in_executor(_threads, self._read, job, download, tenant)
         except ParseError as error:
             reason = str(error).partition(";")[0]  # behind it stands what the owner of a file could do
             raise ToolFailedError(f"the page can't be read: {reason}; use another page") from error
         except asyncio.CancelledError:
-            reading.stop()
+            job.stop()
             raise
-        return _checked(line)
 
-
-class _Reading:
-    """One page with one worker at a time, from a thread that another one may stop."""
-
-    def __init__(self, pool: WorkerPool, download: Download, tenant: str, seconds: float) -> None:
-        about = {"media_type": download.media_type, "charset": download.charset, "url": download.address.url}
-        self._name = json.dumps(about)
-        self._data = download.data
-        self._pool, self._tenant, self._seconds = pool, tenant, seconds
-        self._lock = threading.Lock()
-        self._worker: WorkerProcess | None = None
-        self._is_stopped = False
-
-    def run(self) -> bytes:
+    def _read(self, job: Job, download: Download, tenant: str) -> Page:
         try:
-            return self._ask(self._seconds)
+            line = self._ask(job, download, tenant, self._seconds)
         except WornWorkerError as error:
-            return self._ask(error.seconds_left, fresh=True)
+            line = self._ask(job, download, tenant, error.seconds_left, fresh=True)
+        return _checked(line, self._max_characters)
 
-    def stop(self) -> None:
-        with self._lock:
-            self._is_stopped = True
-            if self._worker is not None:
-                self._worker.kill()
-
-    def _ask(self, seconds: float, *, fresh: bool = False) -> bytes:
-        with self._pool.lend(self._tenant, fresh=fresh) as worker:
-            self._lend(worker)
-            try:
-                return worker.ask(
-                    self._name, io.BytesIO(self._data), len(self._data), seconds=seconds, seen=lambda _: None
-                )
-            finally:
-                self._lend(None)
-
-    def _lend(self, worker: WorkerProcess | None) -> None:
-        with self._lock:
-            if worker is not None and self._is_stopped:
+    def _ask(self, job: Job, download: Download, tenant: str, seconds: float, *, fresh: bool = False) -> bytes:
+        about = {"media_type": download.media_type, "charset": download.charset, "url": download.address.url}
+        with self._pool.lend(tenant, fresh=fresh) as worker:
+            if job.stopped:
                 raise ParseError("nobody waits for it any more")
-            self._worker = worker
+            with job.killed_by(worker.kill):
+                file, size = io.BytesIO(download.data), len(download.data)
+                return worker.ask(json.dumps(about), file, size, seconds=seconds, seen=lambda _: None)
 
 
 def _check_type(download: Download) -> None:
@@ -113,28 +99,31 @@ def _check_type(download: Download) -> None:
         raise ToolFailedError(f"the answer is {shown}; only web pages, plain text, JSON, XML and PDF can be read")
 
 
-def _checked(line: bytes) -> Page:
-    """The worker's answer; one that a page has taken over may say anything."""
+def _checked(line: bytes, max_characters: int) -> Page:
+    """The worker's answer; one that a page has taken over may say anything, and any amount."""
     try:
         told = json.loads(line)
         if "error" in told:
-            reason = " ".join(str(told["error"]).partition(";")[0].split())[:200]
+            reason = " ".join(str(told["error"])[:1000].partition(";")[0].split())[:200]
         else:
-            title = " ".join(_storable(told["title"]).split())[:_MAX_TITLE]
-            links = [(_storable(words), _storable(url)) for words, url in told["links"]]
-            return Page(title, _storable(told["text"]), links)
+            title = " ".join(storable(str(told["title"])[: 10 * _MAX_TITLE]).split())[:_MAX_TITLE]
+            pairs = [(str(words)[:_MAX_LINK_WORDS], str(url)) for words, url in told["links"][:MAX_LINKS]]
+            links = [(storable(words), storable(url)) for words, url in pairs if len(url) <= MAX_URL_CHARACTERS]
+            text = storable(str(told["text"]))
+            return Page(title, text[:max_characters], links, is_cut=len(text) > max_characters)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ToolFailedError("the page can't be read: its parser answered nonsense; use another page") from error
     raise ToolFailedError(f"the page can't be read: {reason}; use another page")
 
 
-def _storable(value: object) -> str:
-    """Text that a database takes: without NUL and half surrogates."""
-    return str(value).replace("\0", "").encode("utf-8", "replace").decode()
+def _forget_parents() -> None:
+    """In a forked child: workers and threads are its parent's."""
+    page_pool.forget()
+    ThreadPoolExecutor.__init__(_threads, _WORKERS, thread_name_prefix="graphrag-agent-pages")
 
 
 page_pool = WorkerPool(_WORKERS, start=lambda: WorkerProcess(_COMMAND))
 """Of all fetches of this process."""
 atexit.register(page_pool.close)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=page_pool.forget)
+    os.register_at_fork(after_in_child=_forget_parents)

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from graphrag_agent.citations import Evidence
 from graphrag_agent.errors import ToolArgumentError, ToolFailedError
-from graphrag_agent.tools._page_reading import Page, PageReader, page_pool
+from graphrag_agent.tools._page_reading import MAX_PAGE_BYTES, Page, PageReader, page_pool
 from graphrag_agent.tools._robots import RobotsCache
 from graphrag_agent.tools._url_guard import MAX_URL_CHARACTERS, WebAddress, check_url
 from graphrag_agent.tools._web_client import WebClient, check_status, follow
@@ -26,7 +26,6 @@ from graphrag_agent.tools.spec import ToolSpec
 
 PART_CHARACTERS = 6000
 """Of a page at a time, about 1500 tokens of English."""
-MAX_PAGE_BYTES = 5_000_000
 FETCH_SECONDS = 20.0
 """From the first look-up to the last byte, with redirects and robots.txt."""
 KEPT_PAGES = 8
@@ -47,7 +46,7 @@ class WebFetchOptions:
     respect_robots: bool = True
     """Pages that a site's robots.txt forbids to programs are not fetched."""
     max_bytes: int = MAX_PAGE_BYTES
-    """Of one page, decompressed; what is behind them is left out."""
+    """Of one page, decompressed, and of its text in characters; what is behind them is left out."""
     seconds: float = FETCH_SECONDS
 
 
@@ -59,7 +58,7 @@ def build_web_fetch(options: WebFetchOptions | None = None, *, now: Callable[[],
     async def web_fetch(
         url: Annotated[str, Field(min_length=1, max_length=MAX_URL_CHARACTERS, description="The page's full URL")],
         scope: Annotated[Any, InjectedToolArg],
-        start: Annotated[int, Field(ge=0, le=MAX_PAGE_BYTES, description="Read on from this character")] = 0,
+        start: Annotated[int, Field(ge=0, description="Read on from this character")] = 0,
     ) -> tuple[str, dict[str, Any]]:
         """Read a public web page or PDF as text, a part at a time.
 
@@ -94,7 +93,7 @@ class _Fetcher:
         self._options = options
         self._client = WebClient(options.network)
         self._robots = RobotsCache(self._client)
-        self._reader = PageReader(page_pool)
+        self._reader = PageReader(page_pool, max_characters=options.max_bytes)
         self._kept: OrderedDict[tuple[str, str], tuple[float, FetchedPage]] = OrderedDict()
 
     async def read(self, url: str, tenant: str, *, is_new: bool) -> FetchedPage:
@@ -122,7 +121,7 @@ class _Fetcher:
             ) from None
         check_status(download)
         page = await self._reader.read(download, tenant)
-        return FetchedPage(download.address.url, page, download.is_cut)
+        return FetchedPage(download.address.url, page, download.is_cut or page.is_cut)
 
     async def _check_robots(self, address: WebAddress) -> None:
         if self._options.respect_robots:

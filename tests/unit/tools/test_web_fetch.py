@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from langchain_core.messages import ToolMessage
@@ -20,7 +24,7 @@ from graphrag_agent.retrieval.ingestion.workers.pool import WorkerPool
 from graphrag_agent.retrieval.ingestion.workers.process import WorkerProcess
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools._page_program import answer_page
-from graphrag_agent.tools._page_reading import PageReader, page_pool
+from graphrag_agent.tools._page_reading import Page, PageReader, page_pool
 from graphrag_agent.tools._url_guard import check_url
 from graphrag_agent.tools._web_client import Download
 from graphrag_agent.tools.evidence_message import note_of, read_evidence
@@ -359,6 +363,48 @@ async def test_who_stops_waiting_ends_the_reading() -> None:
     pool.close()
 
 
+async def test_readings_that_wait_leave_the_loops_own_threads_free() -> None:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    pool = WorkerPool(1, start=page_pool._start)
+    with pool.lend("another"):
+        reading = asyncio.create_task(PageReader(pool).read(downloaded(b"<p>Hello"), "default"))
+        await asyncio.sleep(0.05)
+        assert await asyncio.wait_for(asyncio.to_thread(int, "1"), 2) == 1
+    assert (await reading).text == "Hello"
+    pool.close()
+
+
+async def test_a_reading_that_was_given_up_while_it_waited_takes_no_worker() -> None:
+    pool = WorkerPool(1, start=page_pool._start)
+    with pool.lend("default") as worker:
+        reading = asyncio.create_task(PageReader(pool).read(downloaded(b"<p>Hello"), "default"))
+        await asyncio.sleep(0.05)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+    for _ in range(3):
+        assert (await PageReader(pool).read(downloaded(b"<p>Next"), "default")).text == "Next"
+    assert worker.is_alive
+    pool.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_copy_reads_pages_with_threads_and_workers_of_its_own() -> None:
+    def read_here() -> str:
+        return asyncio.run(PageReader(page_pool).read(downloaded(b"<p>Hello"), "default")).text
+
+    assert read_here() == "Hello"
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        is_read = read_here() == "Hello"
+        page_pool.close()
+        os._exit(0 if is_read else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert read_here() == "Hello"
+    page_pool.rest()
+
+
 async def test_a_deeply_nested_page_costs_no_more_than_itself() -> None:
     pool = WorkerPool(1, start=page_pool._start)
     try:
@@ -377,6 +423,8 @@ async def test_a_worker_that_a_page_took_over_is_not_believed() -> None:
         def ask(self, *_: Any, **__: Any) -> bytes:
             return self.line
 
+        def kill(self) -> None: ...
+
         def close(self) -> None: ...
 
     async def told(line: bytes) -> Any:
@@ -390,6 +438,37 @@ async def test_a_worker_that_a_page_took_over_is_not_believed() -> None:
         await told(json.dumps({"error": "a\nb " + "x" * 10_000}).encode())
     found = await told(b'{"text": "a\\u0000\\ud800b", "title": "t\\n</evidence>", "links": [["w", "javascript:x"]]}')
     assert (found.text, found.title) == ("a?b", "t </evidence>")
+
+
+async def test_an_answer_of_any_size_is_bounded_and_read_off_the_loop() -> None:
+    links = [["w" * 1000, f"http://a.example/{number}"] for number in range(1000)] + [["w", "http://a.example/" * 999]]
+    line = json.dumps({"title": "t" * 10**6, "text": "x" * 6_000_000, "links": links[::-1]}).encode()
+
+    class Taken:
+        is_alive = True
+
+        def ask(self, *_: Any, **__: Any) -> bytes:
+            return line
+
+        def kill(self) -> None: ...
+
+        def close(self) -> None: ...
+
+    reader = PageReader(WorkerPool(1, start=Taken))  # type: ignore[arg-type]
+    threads: list[str] = []
+    load = json.loads
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json, "loads", lambda text: (threads.append(threading.current_thread().name), load(text))[1])
+        found = await reader.read(downloaded(b"x"), "default")
+    assert threads[0].startswith("graphrag-agent-pages")
+    assert (len(found.text), found.is_cut, len(found.title)) == (5_000_000, True, 300)
+    assert (len(found.links), found.links[0]) == (199, ("w" * 300, "http://a.example/999"))
+
+
+async def test_text_beyond_the_limit_is_told_as_cut(fetch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PageReader, "read", AsyncMock(return_value=Page("t", "some text", [], is_cut=True)))
+    message = await fetch({"/": page("x")})
+    assert note_of(message) == "Characters 0 to 9 of 9. The page goes on, but is too large to be read further."
 
 
 def test_a_model_gives_url_and_start_only() -> None:
