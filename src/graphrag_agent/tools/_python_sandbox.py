@@ -224,6 +224,7 @@ def _end(launcher: subprocess.Popen[bytes]) -> None:
         launcher.wait(_GRACE_SECONDS)
     except subprocess.TimeoutExpired:
         launcher.kill()
+        launcher.wait()
 
 
 def _read(told: dict[str, Any], launcher: subprocess.Popen[bytes], files: tuple[MadeFile, ...]) -> Ran:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag_agent.errors import ToolArgumentError, ToolFailedError
+from graphrag_agent.tools import _python_sandbox
 from graphrag_agent.tools._job import Job
 from graphrag_agent.tools._python_monty import MontyInterpreter, read_search
 from graphrag_agent.tools._python_runs import SearchRefused
@@ -64,3 +67,13 @@ def test_a_sandbox_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(SandboxInterpreter, "_walls", lambda *_: '{"no": "walls"}')
     with pytest.raises(ToolFailedError, match=r"the sandbox did not start: (.|\n)*KeyError"):
         SandboxInterpreter().run("1", None, Job())
+
+
+def test_a_launcher_that_has_to_be_killed_is_gone_before_its_outcome_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_python_sandbox, "_GRACE_SECONDS", 0.1)
+    deaf = "import time; from signal import *; signal(SIGTERM, SIG_IGN); print('deaf', flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", deaf], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as launcher:
+        assert launcher.stdout is not None and launcher.stdout.readline() == b"deaf\n"
+        _python_sandbox._end(launcher)
+        with pytest.raises(ToolArgumentError, match="It was ended in the middle"):
+            _python_sandbox._read({}, launcher, ())
