@@ -188,7 +188,8 @@ def _note(ran: Ran, searches: _Searches) -> str:
         said.append("The code printed nothing and its last line has no value: print what you want to know.")
     if (more := len(searches.found) - MAX_PASSAGES) > 0:
         said.append(f"{more} more passages found by the code are not shown; to cite one, search for it.")
-    said += [f"The code saved {storable(file.name)} ({len(file.content)} bytes)." for file in ran.files]
+    for file in ran.files:
+        said.append(f"The code saved {' '.join(storable(file.name).split())} ({len(file.content)} bytes).")
     return " ".join(said)
 
 

@@ -217,6 +217,19 @@ async def test_pictures_ride_on_the_artifact() -> None:
     assert "chart.png (4 bytes)" in note_of(message)
 
 
+async def test_the_name_of_a_picture_stays_on_its_line_of_the_note() -> None:
+    from graphrag_agent.tools._python_runs import MadeFile
+
+    class Namer:
+        max_runs, about, wall_seconds = 1, "", 5.0
+
+        def run(self, code: str, search: Search | None, job: Job) -> Ran:
+            return Ran("1", "", (MadeFile("a\n\r\u2028b .png", b"\x89PNG"),))
+
+    message = await run(build_run_python(interpreter=Namer()), "paint()")
+    assert note_of(message) == "The code saved a b .png (4 bytes)."
+
+
 @pytest.mark.parametrize(
     ("code", "reason"),
     [("x = '\0'", "NUL character"), ("x = '\ud800'", "unable to parse raw data as a unicode string")],

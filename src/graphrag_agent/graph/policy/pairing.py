@@ -8,6 +8,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from graphrag_agent.retrieval.evidence_tags import without_tags
+
 EMPTY_RESULT = "(empty)"
 """Providers refuse a tool message without text."""
 
@@ -71,8 +73,8 @@ def pairing_problems(messages: Sequence[BaseMessage]) -> list[str]:
 
 
 def error_message(call: Mapping[str, Any], kind: str, text: str, *, retryable: bool = False) -> ToolMessage:
-    """An error as the result of a call, in the form that the model is told about."""
-    body = {"error": {"type": kind, "message": text, "retryable": retryable}}
+    """An error as the result of a call, in the form that the model is told about; it may repeat a stranger's words."""
+    body = {"error": {"type": kind, "message": without_tags(text), "retryable": retryable}}
     return tool_message(call, json.dumps(body, ensure_ascii=False), {"retryable": retryable}, is_error=True)
 
 
