@@ -40,8 +40,11 @@ MAX_PASSAGES = 8
 
 MAX_HEADING_CHARACTERS = 80
 
+_WAIT_SECONDS = 10.0
+"""Until an interpreter is free; the loop calls once more, so twice as much must fit into the tool's own limit."""
+
 _SLACK_SECONDS = 5.0
-"""Between the end of a run and the tool's own limit: for the wait until an interpreter is free."""
+"""Between the end of a run, its wait included, and the tool's own limit, so that the model gets the text from here."""
 
 _DESCRIPTION = """\
 Run Python and get back what it prints and the value of its last line.
@@ -126,6 +129,7 @@ class _Searches:
 async def _run_in_thread(threads: ThreadPoolExecutor, runs: Interpreter, code: str, searches: _Searches) -> Ran:
     """What the run came to; whoever cancels this, or the wall clock, ends the run."""
     loop, job, asked = asyncio.get_running_loop(), Job(), list[Future[Any]]()
+    has_begun = asyncio.Event()
 
     def search(query: str, top_k: int) -> list[dict[str, Any]]:
         future = asyncio.run_coroutine_threadsafe(searches.search(query, top_k), loop)
@@ -137,14 +141,19 @@ async def _run_in_thread(threads: ThreadPoolExecutor, runs: Interpreter, code: s
     def run() -> Ran:
         if job.stopped:
             raise ToolFailedError("the run was ended before it began")
+        loop.call_soon_threadsafe(has_begun.set)
         given: Search | None = None if searches.knowledge is None else search
         return runs.run(code, given, job)
 
     running = loop.run_in_executor(threads, run)
     try:
         async with asyncio.timeout(runs.wall_seconds):
+            async with asyncio.timeout(_WAIT_SECONDS):
+                await has_begun.wait()
             return await asyncio.shield(running)
     except TimeoutError:
+        if not has_begun.is_set():
+            raise ToolFailedError("all interpreters are busy with other calls; call again", retryable=True) from None
         raise ToolArgumentError(f"No result within {runs.wall_seconds:g} s. Make the code do less.") from None
     finally:
         if not running.done():

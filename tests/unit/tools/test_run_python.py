@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import threading
 import time
 from typing import Any
 
@@ -179,6 +180,33 @@ async def test_a_run_that_outlasts_the_wall_clock_is_stopped() -> None:
         await run(build_run_python(interpreter=Stuck()), "1")
     await asyncio.sleep(0.2)
     assert ends == ["1"]
+
+
+async def test_a_call_that_finds_every_interpreter_busy_is_told_so_and_never_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tool_module, "_WAIT_SECONDS", 0.2)
+
+    class Single:
+        max_runs, about, wall_seconds = 1, "", 20.0
+
+        def run(self, code: str, search: Search | None, job: Job) -> Ran:
+            began.append(code)
+            is_busy.set()
+            while code == "long" and not job.stopped:
+                time.sleep(0.01)
+            return Ran(code, "")
+
+    began, is_busy = list[str](), threading.Event()
+    spec = build_run_python(interpreter=Single())
+    task = asyncio.create_task(run(spec, "long"))
+    assert await asyncio.to_thread(is_busy.wait, 5)
+    with pytest.raises(ToolFailedError, match=r"interpreters are busy .* call again") as caught:
+        await run(spec, "short")
+    assert caught.value.retryable
+    task.cancel()
+    assert "next" in computed(await run(spec, "next"))
+    assert began == ["long", "next"]
 
 
 async def test_passages_beyond_the_most_are_named_and_left_out() -> None:
