@@ -16,6 +16,7 @@ from graphrag_agent.tools._python_runs import (
     MAX_CALLS_OUT,
     MOST_PRINTED,
     PRINTED_CHARACTERS,
+    TOO_MANY_CALLS,
     Ran,
     Search,
     SearchRefused,
@@ -150,4 +151,5 @@ def _traceback(error: Any, printed: _Printed) -> str:
     if printed.count > MOST_PRINTED:
         return f"The code printed more than {MOST_PRINTED} characters. Print less."
     text: str = error.display()
+    text = text.replace(f"suspension limit {MAX_CALLS_OUT} exceeded", TOO_MANY_CALLS)
     return text.replace('File "<python-input-0>", ', "")

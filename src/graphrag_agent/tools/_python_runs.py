@@ -30,6 +30,8 @@ ERROR_CHARACTERS = 2_000
 MAX_CALLS_OUT = 100
 """Calls out of the code in one run: searches, refused ones too, and tries to open a file."""
 
+TOO_MANY_CALLS = f"more than {MAX_CALLS_OUT} calls of search; make fewer"
+
 MAX_DEPTH = 12
 """How deep a value is shown."""
 
@@ -61,6 +63,8 @@ class Ran:
     printed: str
     result: str
     files: tuple[MadeFile, ...] = ()
+    left_out: int = 0
+    """Further files named as pictures."""
 
 
 class Interpreter(Protocol):
@@ -110,8 +114,13 @@ def render_value(value: Any, limit: int = RESULT_CHARACTERS) -> str:
         pieces.append(piece)
         length += len(piece)
         if length > limit:
-            return f"{''.join(pieces)[:limit]}… (cut)"
-    return "".join(pieces)
+            break
+    return cut_result("".join(pieces), limit)
+
+
+def cut_result(text: str, limit: int = RESULT_CHARACTERS) -> str:
+    """The result, or its beginning; how long it is nobody knows, as it is never written to its end."""
+    return text if len(text) <= limit else f"{text[:limit]}… (cut)"
 
 
 def _pieces(value: Any, limit: int, depth: int) -> Iterator[str]:

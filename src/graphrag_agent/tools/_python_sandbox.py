@@ -32,12 +32,13 @@ from graphrag_agent.tools._python_runs import (
     MOST_PRINTED,
     PRINTED_CHARACTERS,
     RESULT_CHARACTERS,
+    TOO_MANY_CALLS,
     MadeFile,
     Ran,
     Search,
     SearchRefused,
     code_error,
-    cut,
+    cut_result,
     shown_printed,
 )
 
@@ -108,7 +109,7 @@ class SandboxInterpreter:
                 finally:
                     watch.cancel()
                     _end(launcher)
-                return _read(told, launcher, tuple(_pictures(storage)))
+                return _read(told, launcher, storage)
 
     def _order(self, code: str) -> dict[str, Any]:
         limits = {"RLIMIT_AS": MEMORY_BYTES, "RLIMIT_CPU": self._seconds, "RLIMIT_FSIZE": FILE_BYTES, "RLIMIT_CORE": 0}
@@ -178,6 +179,7 @@ def _converse(launcher: subprocess.Popen[bytes], order: dict[str, Any], search: 
             if not isinstance(said, dict) or "search" not in said:
                 return said if isinstance(said, dict) else {}
             _say(talk, _found(said["search"], search))
+        return {"printed": "", "result": "", "error": TOO_MANY_CALLS}
     except OSError:  # it has ended
         pass
     return {}
@@ -227,7 +229,7 @@ def _end(launcher: subprocess.Popen[bytes]) -> None:
         launcher.wait()
 
 
-def _read(told: dict[str, Any], launcher: subprocess.Popen[bytes], files: tuple[MadeFile, ...]) -> Ran:
+def _read(told: dict[str, Any], launcher: subprocess.Popen[bytes], storage: Path) -> Ran:
     texts = {name: told.get(name) for name in ("printed", "result", "error")}
     if not all(isinstance(text, str) for text in texts.values()):
         if launcher.returncode == TIMED_OUT:
@@ -240,18 +242,18 @@ def _read(told: dict[str, Any], launcher: subprocess.Popen[bytes], files: tuple[
     printed = shown_printed(str(texts["printed"])[:PRINTED_CHARACTERS], count if isinstance(count, int) else 0)
     if texts["error"]:
         raise code_error(str(texts["error"]), printed)
-    return Ran(printed, cut(str(texts["result"]), RESULT_CHARACTERS, "of the result"), files)
+    files, left_out = _pictures(storage)
+    return Ran(printed, cut_result(str(texts["result"])), tuple(files), left_out)
 
 
-def _pictures(storage: Path) -> list[MadeFile]:
-    """The PNG files at the top of the working folder; links, folders and anything too big are left."""
+def _pictures(storage: Path) -> tuple[list[MadeFile], int]:
+    """The PNG files at the top of the working folder, and how many are left: too many, too big, links, folders."""
     made: list[MadeFile] = []
-    for folder in storage.glob("*/upper"):
-        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)[:100]:
-            content = _picture(folder / entry.name) if entry.name.endswith(".png") else b""
-            if content and len(made) < MAX_PICTURES:
-                made.append(MadeFile(storable(entry.name)[:100], content))
-    return made
+    paths = sorted(storage.glob("*/upper/*.png"))
+    for path in paths[:100]:
+        if len(made) < MAX_PICTURES and (content := _picture(path)):
+            made.append(MadeFile(storable(path.name)[:100], content))
+    return made, len(paths) - len(made)
 
 
 def _picture(path: Path) -> bytes:

@@ -40,7 +40,7 @@ MAX_PASSAGES = 8
 
 MAX_HEADING_CHARACTERS = 80
 
-_WAIT_SECONDS = 10.0
+_WAIT_SECONDS = 12.0
 """Until an interpreter is free; the loop calls once more, so twice as much must fit into the tool's own limit."""
 
 _SLACK_SECONDS = 5.0
@@ -199,6 +199,9 @@ def _note(ran: Ran, searches: _Searches) -> str:
         said.append(f"{more} more passages found by the code are not shown; to cite one, search for it.")
     for file in ran.files:
         said.append(f"The code saved {' '.join(storable(file.name).split())} ({len(file.content)} bytes).")
+    if ran.left_out:
+        files = "1 more .png file is" if ran.left_out == 1 else f"{ran.left_out} more .png files are"
+        said.append(f"{files} left out: too many, too large, or no picture.")
     return " ".join(said)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,4 +77,4 @@ def test_a_launcher_that_has_to_be_killed_is_gone_before_its_outcome_is_read(mon
         assert launcher.stdout is not None and launcher.stdout.readline() == b"deaf\n"
         _python_sandbox._end(launcher)
         with pytest.raises(ToolArgumentError, match="It was ended in the middle"):
-            _python_sandbox._read({}, launcher, ())
+            _python_sandbox._read({}, launcher, Path())

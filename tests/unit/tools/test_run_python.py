@@ -118,6 +118,20 @@ async def test_much_output_is_cut_and_says_so(interpreter: Any) -> None:
 
 
 @both
+async def test_a_result_that_is_too_long_is_told_as_cut(interpreter: Any) -> None:
+    message = await run(build_run_python(interpreter=interpreter), "'x' * 9_000")
+    assert computed(message).endswith(f"'{'x' * 3_999}… (cut)")
+
+
+@both
+async def test_too_many_calls_of_search_are_told_as_that(interpreter: Any) -> None:
+    spec = build_run_python(interpreter=interpreter, knowledge=CannedKnowledge())
+    code = "for number in range(1000):\n    try:\n        search('x')\n    except RuntimeError:\n        pass"
+    with pytest.raises(ToolArgumentError, match="more than 100 calls of search; make fewer"):
+        await run(spec, code)
+
+
+@both
 async def test_nothing_printed_and_no_value_is_said(interpreter: Any) -> None:
     assert note_of(await run(build_run_python(interpreter=interpreter), "x = 1")) == (
         "The code printed nothing and its last line has no value: print what you want to know."
@@ -243,6 +257,21 @@ async def test_pictures_ride_on_the_artifact() -> None:
         {"name": "chart.png", "mime": "image/png", "base64": base64.b64encode(b"\x89PNG").decode()}
     ]
     assert "chart.png (4 bytes)" in note_of(message)
+
+
+async def test_pictures_that_are_left_out_are_counted() -> None:
+    class Painter:
+        max_runs, about, wall_seconds = 1, "", 5.0
+
+        def run(self, code: str, search: Search | None, job: Job) -> Ran:
+            return Ran("1", "", left_out=int(code))
+
+    told = [note_of(await run(build_run_python(interpreter=Painter()), count)) for count in ("0", "1", "2")]
+    assert told == [
+        "",
+        "1 more .png file is left out: too many, too large, or no picture.",
+        "2 more .png files are left out: too many, too large, or no picture.",
+    ]
 
 
 async def test_the_name_of_a_picture_stays_on_its_line_of_the_note() -> None:
