@@ -25,7 +25,7 @@ from typing import IO, Any
 from graphrag_agent.errors import MissingExtraError, SettingsError, ToolFailedError
 from graphrag_agent.retrieval.evidence_tags import storable
 from graphrag_agent.tools._job import Job
-from graphrag_agent.tools._python_launcher import MACHINES, TIMED_OUT
+from graphrag_agent.tools._python_launcher import MACHINES
 from graphrag_agent.tools._python_runs import (
     ERROR_CHARACTERS,
     MAX_CALLS_OUT,
@@ -100,6 +100,7 @@ class SandboxInterpreter:
                 stderr=subprocess.PIPE,
                 env={},
             ) as launcher:
+                # for a launcher that hangs: one that lives has ended the run before
                 watch = threading.Timer(WALL_SECONDS + _GRACE_SECONDS, launcher.kill)
                 watch.daemon = True
                 watch.start()
@@ -232,8 +233,6 @@ def _end(launcher: subprocess.Popen[bytes]) -> None:
 def _read(told: dict[str, Any], launcher: subprocess.Popen[bytes], storage: Path) -> Ran:
     texts = {name: told.get(name) for name in ("printed", "result", "error")}
     if not all(isinstance(text, str) for text in texts.values()):
-        if launcher.returncode == TIMED_OUT:
-            raise code_error(f"It was ended after {WALL_SECONDS:g} s. Make it do less.", "")
         if launcher.returncode > 0:
             why = launcher.stderr.read(10_000).decode(errors="replace") if launcher.stderr else ""
             raise ToolFailedError(f"the sandbox did not start: {why.strip()[-500:] or launcher.returncode}")

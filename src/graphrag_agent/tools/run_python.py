@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from langchain_core.tools import InjectedToolArg, StructuredTool
@@ -20,7 +21,7 @@ from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.options import SearchChoices
 from graphrag_agent.tools._job import Job
 from graphrag_agent.tools._python_monty import MontyInterpreter
-from graphrag_agent.tools._python_runs import Interpreter, Ran, Search, SearchRefused
+from graphrag_agent.tools._python_runs import Interpreter, Ran, SearchRefused
 from graphrag_agent.tools._python_sandbox import SandboxInterpreter
 from graphrag_agent.tools.evidence_message import evidence_of, render_evidence
 from graphrag_agent.tools.knowledge_search import Searchable
@@ -79,10 +80,11 @@ def build_run_python(
     ) -> tuple[str, dict[str, Any]]:
         if "\0" in code:
             raise ToolArgumentError("the code has a NUL character in it; write '\\x00' where one is meant")
-        searches = _Searches(knowledge, scope, rerank=rerank)
+        searches = None if knowledge is None else _Searches(knowledge, scope, rerank=rerank)
         ran = await _run_in_thread(threads, runs, code, searches)
-        evidence = [_evidence(code, ran), *evidence_of(searches.found[:MAX_PASSAGES])]
-        content, artifact = render_evidence(evidence, note=_note(ran, searches))
+        found = searches.found if searches else []
+        evidence = [_evidence(code, ran), *evidence_of(found[:MAX_PASSAGES])]
+        content, artifact = render_evidence(evidence, note=_note(ran, len(found) - MAX_PASSAGES))
         return content, {**artifact, **_files(ran)}
 
     tool = StructuredTool.from_function(
@@ -98,8 +100,8 @@ def build_run_python(
 class _Searches:
     """The searches of one run: under the request's scope, so many and no more; what they found is kept."""
 
-    def __init__(self, knowledge: Searchable | None, scope: Scope, *, rerank: Any) -> None:
-        self.knowledge = knowledge
+    def __init__(self, knowledge: Searchable, scope: Scope, *, rerank: Any) -> None:
+        self._knowledge = knowledge
         self._scope = scope
         self._choices: SearchChoices = {"rerank": False} if rerank is False else {}
         self._count = 0
@@ -115,10 +117,10 @@ class _Searches:
         self._count += 1
         if self._count > MAX_SEARCHES:
             raise SearchRefused(f"no more than {MAX_SEARCHES} searches in one run; go on with what was found")
-        if self.knowledge is None or not query.strip() or not 1 <= top_k <= TOP_K_MAX:
+        if not query.strip() or not 1 <= top_k <= TOP_K_MAX:
             raise SearchRefused(f"search takes words to look for and a top_k from 1 to {TOP_K_MAX}")
         try:
-            result = await self.knowledge.asearch(query, scope=self._scope, top_k=top_k, **self._choices)
+            result = await self._knowledge.asearch(query, scope=self._scope, top_k=top_k, **self._choices)
         except GraphragError as error:
             raise SearchRefused(f"the search failed: {error}") from error
         for hit in result.hits:
@@ -126,12 +128,12 @@ class _Searches:
         return [_as_dict(item) for item in evidence_of(result.hits)]
 
 
-async def _run_in_thread(threads: ThreadPoolExecutor, runs: Interpreter, code: str, searches: _Searches) -> Ran:
+async def _run_in_thread(threads: ThreadPoolExecutor, runs: Interpreter, code: str, searches: _Searches | None) -> Ran:
     """What the run came to; whoever cancels this, or the wall clock, ends the run."""
     loop, job, asked = asyncio.get_running_loop(), Job(), list[Future[Any]]()
     has_begun = asyncio.Event()
 
-    def search(query: str, top_k: int) -> list[dict[str, Any]]:
+    def search(searches: _Searches, query: str, top_k: int) -> list[dict[str, Any]]:
         future = asyncio.run_coroutine_threadsafe(searches.search(query, top_k), loop)
         asked[:] = [future]
         if job.stopped:  # between the two lines above
@@ -142,8 +144,7 @@ async def _run_in_thread(threads: ThreadPoolExecutor, runs: Interpreter, code: s
         if job.stopped:
             raise ToolFailedError("the run was ended before it began")
         loop.call_soon_threadsafe(has_begun.set)
-        given: Search | None = None if searches.knowledge is None else search
-        return runs.run(code, given, job)
+        return runs.run(code, None if searches is None else partial(search, searches), job)
 
     running = loop.run_in_executor(threads, run)
     try:
@@ -191,17 +192,18 @@ def _evidence(code: str, ran: Ran) -> Evidence:
     )
 
 
-def _note(ran: Ran, searches: _Searches) -> str:
+def _note(ran: Ran, more_found: int) -> str:
     said = []
     if not ran.printed and not ran.result:
         said.append("The code printed nothing and its last line has no value: print what you want to know.")
-    if (more := len(searches.found) - MAX_PASSAGES) > 0:
-        said.append(f"{more} more passages found by the code are not shown; to cite one, search for it.")
+    if more_found > 0:
+        passages = "passage found by the code is" if more_found == 1 else "passages found by the code are"
+        said.append(f"{more_found} more {passages} not shown; to cite one, search for it.")
     for file in ran.files:
         said.append(f"The code saved {' '.join(storable(file.name).split())} ({len(file.content)} bytes).")
     if ran.left_out:
-        files = "1 more .png file is" if ran.left_out == 1 else f"{ran.left_out} more .png files are"
-        said.append(f"{files} left out: too many, too large, or no picture.")
+        files = "file is" if ran.left_out == 1 else "files are"
+        said.append(f"{ran.left_out} more .png {files} left out: too many, too large, or no picture.")
     return " ".join(said)
 
 

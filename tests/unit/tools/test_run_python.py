@@ -230,6 +230,12 @@ async def test_passages_beyond_the_most_are_named_and_left_out() -> None:
     assert note_of(message) == "3 more passages found by the code are not shown; to cite one, search for it."
 
 
+async def test_a_single_passage_that_is_left_out_is_told_as_one() -> None:
+    knowledge = CannedKnowledge(lambda query: [f"{query} {number}." for number in range(MAX_PASSAGES + 1)])
+    message = await run(build_run_python(knowledge=knowledge), "len(search('Leave', top_k=20))")
+    assert note_of(message) == "1 more passage found by the code is not shown; to cite one, search for it."
+
+
 async def test_a_request_without_reranking_is_heeded_inside() -> None:
     asked: list[dict[str, Any]] = []
 
