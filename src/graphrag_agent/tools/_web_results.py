@@ -20,5 +20,5 @@ class SearchProvider(Protocol):
     """Who searches the web."""
 
     async def search(self, query: str, count: int) -> Sequence[WebResult]:
-        """At most about `count` pages, best first; they are checked by the caller. Raises ToolError."""
+        """About `count` pages or more, best first; they are checked and cut by the caller. Raises ToolError."""
         ...

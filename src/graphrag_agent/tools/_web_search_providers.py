@@ -59,7 +59,7 @@ class SearxngSearch:
 
     async def search(self, query: str, count: int) -> Sequence[WebResult]:
         told = await self._api.ask("GET", self._url, params={"q": query, "format": "json"})
-        return _results(told.get("results"), url="url", snippet="content")[:count]
+        return _results(told.get("results"), url="url", snippet="content")
 
 
 class RecordedSearch:
@@ -80,7 +80,7 @@ class RecordedSearch:
         self._found = {_normal(query): results for query, results in found.items()}
 
     async def search(self, query: str, count: int) -> Sequence[WebResult]:
-        return self._found.get(_normal(query), self._found.get("*", []))[:count]
+        return self._found.get(_normal(query), self._found.get("*", []))
 
 
 class _JsonApi:

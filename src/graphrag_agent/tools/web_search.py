@@ -7,6 +7,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,6 +30,8 @@ MAX_QUERY_CHARACTERS = 400
 TIMEOUT_SECONDS = 25.0
 """Two tries of a provider."""
 _MAX_TITLE, _MAX_SNIPPET = 200, 600
+_MAX_LOOKED_AT = 100
+"""Results of one answer, where hardly one can be used."""
 _TAG = re.compile(r"</?[a-zA-Z!][^<>]*>")
 _KEYS: dict[str, tuple[str, Callable[[str], SearchProvider]]] = {
     "tavily": ("TAVILY_API_KEY", TavilySearch),
@@ -56,8 +59,8 @@ def build_web_search(provider: SearchProvider) -> ToolSpec:
         if not query.strip():
             raise ToolArgumentError("query is blank; say what to look for")
         found = await provider.search(" ".join(query.split()), count)
-        evidence = _evidence(found)
-        return render_evidence(evidence[:count], note=_note(len(found), len(evidence)))
+        evidence, left_out = _evidence(found, count)
+        return render_evidence(evidence, note=_note(len(evidence), left_out))
 
     tool = StructuredTool.from_function(
         coroutine=web_search,
@@ -83,24 +86,33 @@ def web_search_provider_from(text: str) -> SearchProvider:
     raise SettingsError(f"web search {text!r} is unknown: use tavily, serper, searxng:https://HOST or recorded:FILE")
 
 
-def _evidence(found: Iterable[WebResult]) -> list[Evidence]:
-    """Each public page once, its snippet with its URL below, so that the model can open it."""
+def _evidence(found: Iterable[WebResult], count: int) -> tuple[list[Evidence], int]:
+    """Each public page once, its snippet with its URL below, so that the model can open it; how many are left out."""
     evidence: dict[str, Evidence] = {}
-    for result in found:
-        try:
-            url = check_url(result.url, ports=None).url
-        except ToolArgumentError:
+    left_out = 0
+    for result in islice(found, _MAX_LOOKED_AT):
+        if len(evidence) == count:
+            break
+        url = _public_url(result)
+        if not url or url in evidence:
+            left_out += 1
             continue
         title, snippet = _plain(result.title, _MAX_TITLE), _plain(result.snippet, _MAX_SNIPPET)
-        if url not in evidence:
-            text = f"{snippet}\n{url}" if snippet else url
-            evidence[url] = made_evidence(f"web:{url}", title=title or url, source=url, text=text)
-    return list(evidence.values())
+        text = f"{snippet}\n{url}" if snippet else url
+        evidence[url] = made_evidence(f"web:{url}", title=title or url, source=url, text=text)
+    return list(evidence.values()), left_out
 
 
-def _note(found: int, usable: int) -> str:
+def _public_url(result: WebResult) -> str:
+    try:
+        return check_url(result.url, ports=None).url
+    except ToolArgumentError:
+        return ""
+
+
+def _note(usable: int, left_out: int) -> str:
     notes = [] if usable else ["Nothing usable was found on the web: try other words, fewer words or English."]
-    if left_out := found - usable:
+    if left_out:
         results = "1 result was" if left_out == 1 else f"{left_out} results were"
         notes.append(f"{results} left out: no public web page, or listed already.")
     return " ".join(notes)

@@ -198,6 +198,26 @@ async def test_a_page_is_listed_once_and_no_more_pages_than_asked_for() -> None:
     assert (found[1].title, found[1].text) == ("https://a.example/0", "https://a.example/0")
 
 
+async def test_results_that_are_left_out_take_no_places_of_those_behind_them(tmp_path: Path) -> None:
+    told = [{"title": "Bad", "url": f"http://10.0.0.{number}/"} for number in range(3)] + [
+        {"title": "Good", "url": f"https://a.example/{number}"} for number in range(3)
+    ]
+    file = tmp_path / "web.json"
+    await asyncio.to_thread(file.write_text, json.dumps({"*": told}))
+    recorded = await asyncio.to_thread(RecordedSearch, file)
+    with FakeApi(Reply(body={"results": told})) as server:
+        for provider in (recorded, SearxngSearch(server.base_url)):
+            message = await search(provider, count=2)
+            found = [item.source for item in read_evidence([message]).values()]
+            assert found == ["https://a.example/0", "https://a.example/1"]
+            assert note_of(message) == "3 results were left out: no public web page, or listed already."
+
+
+async def test_an_answer_of_nothing_but_bad_results_costs_no_more_than_a_few() -> None:
+    message = await search(Given(*[WebResult("Bad", "http://10.0.0.1/", "")] * 10_000))
+    assert note_of(message).endswith("100 results were left out: no public web page, or listed already.")
+
+
 async def test_a_page_that_two_searches_found_has_the_extracts_of_both() -> None:
     url = FOUND[0].url
     first = await search(Given(FOUND[0]))
