@@ -6,6 +6,7 @@ are hostile: some make a parser hang or crash, so nobody but this process, which
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from itertools import islice
@@ -24,10 +25,11 @@ _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w.:+-]{1,40})""", re.IGNORECASE)
 _META_BYTES = 4096
 _AS_BROWSERS_READ = {
-    **dict.fromkeys(("ascii", "us-ascii", "latin-1", "latin1", "iso-8859-1", "iso8859-1"), "cp1252"),
+    **dict.fromkeys(("ascii", "iso8859-1"), "cp1252"),
     **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
 }
-_NO_CHARSETS = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf-7", "utf7", "undefined"})
+"""Under the names that Python gives to its codecs, as below."""
+_NO_CHARSETS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "utf-7", "undefined"})
 """Python decodes these too; pages never mean them, and some take quadratic time."""
 _LOST_SHARE = 0.01
 """More bytes than this that fit no character mean that the charset is a wrong one."""
@@ -70,7 +72,7 @@ def _decoded(data: bytes, charset: str) -> str:
     if not data.startswith(_BOMS):
         meta = _META_CHARSET.search(data[:_META_BYTES])
         for label in (charset, meta[1].decode("ascii", "replace") if meta else ""):
-            text = _decoded_as(data, label.lower())
+            text = _decoded_as(data, label)
             if text is not None:
                 return text
     try:
@@ -83,11 +85,11 @@ def _decoded(data: bytes, charset: str) -> str:
 
 
 def _decoded_as(data: bytes, label: str) -> str | None:
-    label = _AS_BROWSERS_READ.get(label, label)
-    if not label or label.replace("-", "_") in _NO_CHARSETS or label in _NO_CHARSETS:
-        return None
     try:
-        text = data.decode(label, "replace")
+        name = codecs.lookup(label).name  # whatever it is called
+        if name in _NO_CHARSETS:
+            return None
+        text = data.decode(_AS_BROWSERS_READ.get(name, name), "replace")
     except (LookupError, ValueError):
         return None
     return text if text.count("�") <= _LOST_SHARE * len(text) + 1 else None

@@ -256,6 +256,7 @@ RUSSIAN = "Гарантия на насос составляет двадцат�
         (f"<p>{RUSSIAN}".encode(), "no-such-charset"),
         (f"<p>{RUSSIAN}".encode(), "punycode"),
         (f"<p>{RUSSIAN}".encode(), "hex"),
+        *((f"<p>{RUSSIAN} +BBM-".encode(), name) for name in ("u7", "Unicode-1-1-UTF-7")),
         (f"<p>{RUSSIAN}".encode() + "я".encode()[:1], ""),
     ],
 )
@@ -263,11 +264,17 @@ def test_a_page_is_read_in_its_own_encoding(data: bytes, charset: str) -> None:
     assert RUSSIAN in read(data, charset=charset)["text"]
 
 
-def test_western_pages_mean_windows_when_they_say_latin() -> None:
+@pytest.mark.parametrize("charset", ["iso-8859-1", "ISO_8859-1", "l1", "cp819", "646"])
+def test_western_pages_mean_windows_when_they_say_latin(charset: str) -> None:
     assert (
-        "“quoted” – 5 €"
-        in read("<p>A “quoted” – 5 € price for the reader".encode("cp1252"), charset="iso-8859-1")["text"]
+        "“quoted” – 5 €" in read("<p>A “quoted” – 5 € price for the reader".encode("cp1252"), charset=charset)["text"]
     )
+
+
+def test_names_of_what_is_no_charset_of_pages_are_known_by_all_their_names() -> None:
+    told = read(rb"<p>Price +BBM- and \u0041 of it all", charset="u7")["text"]
+    assert told == read(rb"<p>Price +BBM- and \u0041 of it all", charset="unicode-escape")["text"]
+    assert told == r"Price +BBM- and \u0041 of it all"
 
 
 @pytest.mark.parametrize(
