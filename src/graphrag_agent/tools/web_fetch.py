@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
@@ -29,8 +29,12 @@ PART_CHARACTERS = 6000
 FETCH_SECONDS = 20.0
 """From the first look-up to the last byte, with redirects and robots.txt."""
 KEPT_PAGES = 8
+"""Of one tenant, who reads them on. A page is not fetched for every part, and doesn't change between two of them."""
+KEPT_CHARACTERS = 20_000_000
+"""Of all tenants."""
 KEPT_SECONDS = 300.0
-"""A page that is being read is not fetched for every part, and doesn't change between two of them."""
+_PAGE_OVERHEAD = 1000
+"""Characters that a kept page counts for beside its own."""
 _MARGIN_SECONDS = 15.0
 """For reading the page, whose own limit is less."""
 _MAX_LINKS = 20
@@ -89,24 +93,20 @@ class FetchedPage(NamedTuple):
 
 class _Fetcher:
     def __init__(self, options: WebFetchOptions, now: Callable[[], float]) -> None:
-        self._now = now
         self._options = options
         self._client = WebClient(options.network)
         self._robots = RobotsCache(self._client)
         self._reader = PageReader(page_pool, max_characters=options.max_bytes)
-        self._kept: OrderedDict[tuple[str, str], tuple[float, FetchedPage]] = OrderedDict()
+        self._kept = _KeptPages(now)
 
     async def read(self, url: str, tenant: str, *, is_new: bool) -> FetchedPage:
         """The page; unless it is to be new, as the tenant read it a short time ago: a part must go on from the last."""
         address = self._client.check(url)
-        since, kept = self._kept.get((tenant, address.url), (0.0, None))
-        if kept is not None and not is_new and self._now() - since < KEPT_SECONDS:
+        kept = None if is_new else self._kept.get(tenant, address.url)
+        if kept is not None:
             return kept
         found = await self._fetch(address, tenant)
-        self._kept[tenant, address.url] = (self._now(), found)
-        self._kept.move_to_end((tenant, address.url))
-        while len(self._kept) > KEPT_PAGES:
-            self._kept.popitem(last=False)
+        self._kept.add(tenant, address.url, found)
         return found
 
     async def _fetch(self, address: WebAddress, tenant: str) -> FetchedPage:
@@ -126,6 +126,47 @@ class _Fetcher:
     async def _check_robots(self, address: WebAddress) -> None:
         if self._options.respect_robots:
             await self._robots.check(address)
+
+
+class _KeptPages:
+    """Pages that may be read on, by tenant and URL; from any thread, as event loops may share a tool."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._pages: dict[tuple[str, str], tuple[float, FetchedPage]] = {}
+        """The oldest first."""
+
+    def get(self, tenant: str, url: str) -> FetchedPage | None:
+        with self._lock:
+            self._drop_old()
+            kept = self._pages.get((tenant, url))
+        return kept and kept[1]
+
+    def add(self, tenant: str, url: str, found: FetchedPage) -> None:
+        """Keep the page, and let go of old ones until the tenant's and all together are within their limits."""
+        with self._lock:
+            self._drop_old()
+            self._pages.pop((tenant, url), None)
+            self._pages[tenant, url] = (self._now(), found)
+            own = [key for key in self._pages if key[0] == tenant]
+            for key in own[:-KEPT_PAGES]:
+                del self._pages[key]
+            size = sum(_size(page) for _, page in self._pages.values())
+            for key, (_, page) in list(self._pages.items())[:-1]:
+                if size <= KEPT_CHARACTERS:
+                    break
+                size -= _size(page)
+                del self._pages[key]
+
+    def _drop_old(self) -> None:
+        oldest = self._now() - KEPT_SECONDS
+        self._pages = {key: kept for key, kept in self._pages.items() if kept[0] > oldest}
+
+
+def _size(found: FetchedPage) -> int:
+    links = sum(len(words) + len(url) for words, url in found.page.links)
+    return len(found.url) + len(found.page.title) + len(found.page.text) + links + _PAGE_OVERHEAD
 
 
 def _rendered(found: FetchedPage, start: int) -> tuple[str, dict[str, Any]]:

@@ -28,7 +28,16 @@ from graphrag_agent.tools._page_reading import Page, PageReader, page_pool
 from graphrag_agent.tools._url_guard import check_url
 from graphrag_agent.tools._web_client import Download
 from graphrag_agent.tools.evidence_message import note_of, read_evidence
-from graphrag_agent.tools.web_fetch import PART_CHARACTERS, WebFetchOptions, build_web_fetch
+from graphrag_agent.tools.web_fetch import (
+    KEPT_CHARACTERS,
+    KEPT_PAGES,
+    KEPT_SECONDS,
+    PART_CHARACTERS,
+    FetchedPage,
+    WebFetchOptions,
+    _KeptPages,
+    build_web_fetch,
+)
 from tests.fake_web import PUBLIC_IP, Answer, FakeWeb, page, redirect
 
 INJECTIONS = (
@@ -190,6 +199,30 @@ async def test_recorded_injections_stay_inside_the_evidence(fetch: Any) -> None:
         assert text.startswith(part.text)
         assert message.text.rpartition("</evidence>")[2].strip() == f"Note: {note_of(message).strip()}"
     assert len(texts) == 20
+
+
+def test_kept_pages_are_bounded_by_tenant_by_characters_and_in_time() -> None:
+    clock = [0.0]
+    kept = _KeptPages(lambda: clock[0])
+
+    def add(tenant: str, url: str, size: int) -> None:
+        kept.add(tenant, url, FetchedPage(url, Page("", "x" * size, [], is_cut=False), is_cut=False))
+
+    add("a", "/", 10)
+    for number in range(KEPT_PAGES + 1):
+        add("b", f"/{number}", 10)
+    assert kept.get("a", "/") and not kept.get("b", "/0") and kept.get("b", "/1"), "each tenant has a number of its own"
+    for number in range(5):
+        clock[0] += 1
+        add("c", f"/{number}", KEPT_CHARACTERS // 4)
+    assert [bool(kept.get("c", f"/{number}")) for number in range(5)] == [False, False, True, True, True]
+    assert not kept.get("a", "/")
+    add("d", "/", KEPT_CHARACTERS)
+    assert kept.get("d", "/") and not kept.get("c", "/4"), "the newest is kept, whatever its size"
+    add("d", "/small", 10)
+    clock[0] += KEPT_SECONDS
+    add("a", "/", 10)
+    assert list(kept._pages) == [("a", "/")], "what is too old makes room first"
 
 
 async def test_many_links_are_few_in_the_message(fetch: Any) -> None:
