@@ -13,11 +13,11 @@ import ssl
 import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from graphrag_agent.errors import MissingExtraError, ToolError, ToolFailedError
+from graphrag_agent.retrieval.tls import tls_context
 from graphrag_agent.tools._url_guard import IPAddress, WebAddress, check_url
 from graphrag_agent.tools._web_network import Network, checked_addresses
 
@@ -229,10 +229,8 @@ def _broke(address: WebAddress) -> str:
     return f"{address.origin} gave no whole answer; try another page"
 
 
-@lru_cache(maxsize=1)
 def _load() -> ssl.SSLContext:
-    """All certificates, and what the first request imports: once and in a thread, as both take long."""
-    import httpx
+    """All certificates, and what the first request imports: in a thread, as both take long."""
     import httpx_secure  # noqa: F401
 
-    return httpx.create_ssl_context()
+    return tls_context()

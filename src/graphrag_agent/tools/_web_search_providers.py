@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from graphrag_agent.errors import SettingsError, ToolFailedError
+from graphrag_agent.retrieval.tls import tls_context
 from graphrag_agent.tools._web_results import WebResult
 
 SEARCH_SECONDS = 10.0
@@ -90,17 +91,15 @@ class _JsonApi:
         self._name = name
         self._refused_remedy = refused_remedy
         self._seconds = seconds
-        self._tls: Any = None
 
     async def ask(self, method: str, url: str, **request: Any) -> Mapping[str, Any]:
         import httpx
 
-        # reading all certificates takes too long for the event loop
-        self._tls = self._tls or await asyncio.to_thread(httpx.create_ssl_context)
+        tls = await asyncio.to_thread(tls_context)
         try:
             async with (
                 asyncio.timeout(self._seconds),
-                httpx.AsyncClient(verify=self._tls, timeout=None) as client,  # noqa: S113  # the line above
+                httpx.AsyncClient(verify=tls, timeout=None) as client,  # noqa: S113  # the line above
                 client.stream(method, url, **request) as response,
             ):
                 self._check(response.status_code, response.headers)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from langchain_core.messages import ToolMessage
 
 from graphrag_agent.errors import SettingsError, ToolArgumentError, ToolError
 from graphrag_agent.graph.policy.pairing import tool_message
+from graphrag_agent.retrieval.tls import tls_context
+from graphrag_agent.tools._web_client import _load
 from graphrag_agent.tools._web_results import SearchProvider, WebResult
 from graphrag_agent.tools._web_search_providers import (
     MAX_ANSWER_BYTES,
@@ -152,6 +156,18 @@ async def test_an_answer_without_results_or_with_odd_ones_is_no_error(name: str)
     ]:
         with FakeApi(Reply(body=body)) as server:
             assert [result.url for result in await build(server.base_url).search("weir", 5)] == found
+
+
+async def test_certificates_are_read_once_for_all_and_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+    create = httpx.create_ssl_context
+    monkeypatch.setattr(httpx, "create_ssl_context", lambda: (threads.append(threading.current_thread()), create())[1])
+    tls_context.cache_clear()
+    with FakeApi(Reply(body={})) as server:
+        for build, _ in PROVIDERS.values():
+            assert list(await build(server.base_url).search("weir", 1)) == []
+    assert len(threads) == 1 and threads[0] is not threading.main_thread()
+    assert await asyncio.to_thread(_load) is tls_context(), "that of fetches too"
 
 
 async def test_a_server_that_is_not_there_is_told() -> None:

@@ -19,6 +19,7 @@ from graphrag_agent.documents import Chunk, LegScore
 from graphrag_agent.errors import GraphragError, KnowledgeBaseError, SettingsError
 from graphrag_agent.retrieval.search.circuit_breaker import CircuitBreaker
 from graphrag_agent.retrieval.search.fusion import Ranking
+from graphrag_agent.retrieval.tls import tls_context
 
 MAX_CANDIDATES = 50
 """More cost time and money and seldom hold what the first 50 lack; Cohere bills by up to 100."""
@@ -161,7 +162,7 @@ class CohereReranker:
         """Import all that the first call needs, and read the certificates: too slow for the event loop."""
         import httpx
 
-        tls = httpx.create_ssl_context()
+        tls = tls_context()
         self._client(httpx.AsyncClient(verify=tls))
         return tls
 
