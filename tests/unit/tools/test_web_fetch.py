@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import AsyncMock
 
 import pytest
@@ -415,8 +415,21 @@ async def test_readings_that_wait_leave_the_loops_own_threads_free() -> None:
 
 
 async def test_a_reading_that_was_given_up_while_it_waited_takes_no_worker() -> None:
-    pool = WorkerPool(1, start=page_pool._start)
-    with pool.lend("default") as worker:
+    class Counting:
+        is_alive = True
+        done: ClassVar[list[str]] = []
+
+        def ask(self, *_: Any, **__: Any) -> bytes:
+            self.done.append("asked")
+            return b'{"title": "", "text": "Next", "links": []}'
+
+        def kill(self) -> None:
+            self.done.append("killed")
+
+        def close(self) -> None: ...
+
+    pool = WorkerPool(1, start=Counting)  # type: ignore[arg-type]
+    with pool.lend("default"):
         reading = asyncio.create_task(PageReader(pool).read(downloaded(b"<p>Hello"), "default"))
         await asyncio.sleep(0.05)
         reading.cancel()
@@ -424,8 +437,7 @@ async def test_a_reading_that_was_given_up_while_it_waited_takes_no_worker() -> 
             await reading
     for _ in range(3):
         assert (await PageReader(pool).read(downloaded(b"<p>Next"), "default")).text == "Next"
-    assert worker.is_alive
-    pool.close()
+    assert Counting.done == ["asked"] * 3
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
