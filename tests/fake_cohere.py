@@ -12,8 +12,9 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, TypeAlias
+from typing import Any
+
+from tests.loopback import LoopbackServer, Reply, Request
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,9 @@ class Failure:
     body: Any = field(default_factory=lambda: {"message": "told to fail"})
 
 
-HANGS = object()
+HANGS = Reply(seconds=3600.0)
 """A reply that never comes while the server runs."""
-
-Reply: TypeAlias = Any
+_JSON = {"content-type": "application/json"}
 
 
 def ranked(scores: Sequence[Any]) -> dict[str, Any]:
@@ -44,69 +44,29 @@ def by_overlap(body: dict[str, Any]) -> dict[str, Any]:
     return ranked([len(words & set(text.lower().split())) / (len(words) or 1) for text in body["documents"]])
 
 
-class FakeCohere:
+class FakeCohere(LoopbackServer):
     """Answers each request with the next reply; the last one stands for all that follow."""
 
-    def __init__(self, *replies: Reply | Callable[[dict[str, Any]], Reply]) -> None:
+    def __init__(self, *replies: Any | Callable[[dict[str, Any]], Any]) -> None:
+        super().__init__()
         self.replies = replies or (by_overlap,)
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
-        self.stopping = threading.Event()
         self._lock = threading.Lock()
 
-    @property
-    def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> FakeCohere:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-        self._server.daemon_threads = True
-        self._server.fake = self
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stopping.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    def answer(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> Reply:
+    def answer(self, request: Request) -> Reply:
+        body = json.loads(request.body)
         with self._lock:
-            self.paths.append(path)
-            self.headers.append(headers)
+            self.paths.append(request.path)
+            self.headers.append(request.headers)
             self.bodies.append(body)
-            reply = self.replies[min(len(self.bodies), len(self.replies)) - 1]
-        if path != "/v2/rerank":
-            return Failure(404)
-        return reply(body) if callable(reply) else reply
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        reply = self.server.fake.answer(self.path, headers, body)
-        if reply is HANGS:
-            self.server.fake.stopping.wait()
-        if reply is HANGS or (isinstance(reply, Failure) and reply.status == 0):
-            self.close_connection = True
-        elif isinstance(reply, Failure):
-            self._send(reply.status, reply.body, reply.headers)
-        else:
-            self._send(200, reply, {})
-
-    def _send(self, status: int, body: Any, headers: dict[str, str]) -> None:
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.send_response(status)
-        for name, value in {"content-type": "application/json", "content-length": str(len(data)), **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: object) -> None:
-        pass
+            told = self.replies[min(len(self.bodies), len(self.replies)) - 1]
+        if request.path != "/v2/rerank":
+            return Reply(404)
+        told = told(body) if callable(told) else told
+        if isinstance(told, Reply):
+            return told
+        if isinstance(told, Failure):
+            return Reply(told.status, told.body, {**_JSON, **told.headers})
+        return Reply(200, told, _JSON)

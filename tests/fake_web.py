@@ -8,12 +8,10 @@ Every connection, to whatever address, ends at one server here; `web.connected` 
 
 from __future__ import annotations
 
-import ssl
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
 from ipaddress import ip_address
 from typing import Any, Self
 
@@ -22,6 +20,7 @@ from httpcore import ConnectError
 from httpcore._backends.auto import AutoBackend
 
 from graphrag_agent.tools._url_guard import WEB_PORTS, IPAddress, is_public
+from tests.loopback import LoopbackServer, Reply, Request
 
 PUBLIC_IP = "93.184.215.14"
 
@@ -64,10 +63,11 @@ class StubNetwork:
         return [ip_address(text) for text in answer]
 
 
-class FakeWeb:
+class FakeWeb(LoopbackServer):
     def __init__(
         self, sites: Mapping[str, Mapping[str, Answer]], names: Mapping[str, Sequence[Sequence[str]]] | None = None
     ) -> None:
+        super().__init__()
         self.sites = {host: {"/robots.txt": Answer(status=404), **pages} for host, pages in sites.items()}
         self.network = StubNetwork({**{host: [[PUBLIC_IP]] for host in sites}, **(names or {})})
         self.connected: list[tuple[str, int]] = []
@@ -75,30 +75,24 @@ class FakeWeb:
         self.requests: list[tuple[str, dict[str, str]]] = []
         """URL and header fields of each request."""
         self.sent_bytes = 0
-        self.tls: ssl.SSLContext | None = None
-        """Speak TLS; to be set before it starts."""
-        self.stopping = threading.Event()
 
     @property
     def urls(self) -> list[str]:
         """Of the requests, robots.txt apart."""
         return [url for url, _ in self.requests if not url.endswith("/robots.txt")]
 
-    def __enter__(self) -> Self:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-        self._server.daemon_threads = True
-        self._server.fake = self  # type: ignore[attr-defined]
-        if self.tls is not None:
-            self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        self._thread.start()
-        return self
+    def answer(self, request: Request) -> Reply:
+        host = request.headers["host"]
+        self.requests.append((f"http://{host}{request.path}", request.headers))
+        found = self.sites.get(host, {}).get(request.path, Answer(status=404))
+        return Reply(
+            found.status, partial(self._counted, found.body) if callable(found.body) else found.body, found.headers
+        )
 
-    def __exit__(self, *_: object) -> None:
-        self.stopping.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def _counted(self, pieces: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
+        for piece in pieces():
+            yield piece
+            self.sent_bytes += len(piece)
 
     @contextmanager
     def wired(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Self]:
@@ -114,28 +108,3 @@ class FakeWeb:
         with monkeypatch.context() as patch:
             patch.setattr(AutoBackend, "connect_tcp", connect_here)
             yield self
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        fake: FakeWeb = self.server.fake  # type: ignore[attr-defined]
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        fake.requests.append((f"http://{headers['host']}{self.path}", headers))
-        answer = fake.sites.get(headers["host"], {}).get(self.path, Answer(status=404))
-        self.send_response(answer.status)
-        for name, value in answer.headers.items():
-            self.send_header(name, value.encode().decode("latin-1"))  # the bytes of UTF-8, as sites send them
-        if isinstance(answer.body, bytes):
-            self.send_header("content-length", str(len(answer.body)))
-        self.end_headers()
-        try:
-            for piece in [answer.body] if isinstance(answer.body, bytes) else answer.body():
-                if fake.stopping.is_set():
-                    return
-                self.wfile.write(piece)
-                fake.sent_bytes += len(piece)
-        except OSError:  # the client has left
-            pass
-
-    def log_message(self, *_: object) -> None:
-        pass

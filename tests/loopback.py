@@ -6,7 +6,9 @@ A fake is a subclass with `answer`. Connections are kept alive, as real servers 
 from __future__ import annotations
 
 import json
+import ssl
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -28,14 +30,17 @@ class Reply:
 
     status: int = 200
     body: Any = None
-    """Bytes as they are, else what JSON is made of."""
-    headers: dict[str, str] = field(default_factory=dict)
+    """Bytes as they are; a function that gives pieces, sent without a length until the client leaves; else JSON."""
+    headers: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     """How long it takes, unless the server stops before."""
     is_cut: bool = False
 
 
 class LoopbackServer:
+    tls: ssl.SSLContext | None = None
+    """Speak TLS; to be set before it starts."""
+
     def __init__(self) -> None:
         self.stopping = threading.Event()
 
@@ -47,6 +52,8 @@ class LoopbackServer:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._server.daemon_threads = True
         self._server.fake = self  # type: ignore[attr-defined]
+        if self.tls is not None:
+            self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._thread.start()
         return self
@@ -75,21 +82,37 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.status == 0 or fake.stopping.is_set():
             self.close_connection = True
             return
-        data = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
         try:
-            self._send(reply, data)
+            if callable(reply.body):
+                self._send_pieces(reply)
+            else:
+                self._send(reply)
         except OSError:  # the client has left
             self.close_connection = True
 
-    def _send(self, reply: Reply, data: bytes) -> None:
-        self.send_response(reply.status)
-        fields = {"content-type": "application/json", "content-length": str(len(data)), **reply.headers}
-        for name, value in fields.items():
-            self.send_header(name, value)
-        self.end_headers()
+    def _send(self, reply: Reply) -> None:
+        is_json = not isinstance(reply.body, bytes)
+        data = json.dumps(reply.body).encode() if is_json else reply.body
+        kind = {"content-type": "application/json"} if is_json else {}
+        self._begin(reply.status, {**kind, "content-length": str(len(data)), **reply.headers})
         self.wfile.write(data[: len(data) // 2] if reply.is_cut else data)
         if reply.is_cut:
             self.close_connection = True
+
+    def _send_pieces(self, reply: Reply) -> None:
+        fake: LoopbackServer = self.server.fake  # type: ignore[attr-defined]
+        self.close_connection = True  # nothing else tells where it ends
+        self._begin(reply.status, reply.headers)
+        for piece in reply.body():
+            if fake.stopping.is_set():
+                return
+            self.wfile.write(piece)
+
+    def _begin(self, status: int, fields: Mapping[str, str]) -> None:
+        self.send_response(status)
+        for name, value in fields.items():
+            self.send_header(name, value.encode().decode("latin-1"))  # the bytes of UTF-8, as sites send them
+        self.end_headers()
 
     do_GET = do_POST = do_PUT = do_DELETE = _reply  # noqa: N815  # the base class's names
 

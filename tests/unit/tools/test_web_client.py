@@ -229,7 +229,7 @@ async def test_a_listener_on_this_machine_sees_nothing() -> None:
 
         threading.Thread(target=accept, daemon=True).start()
 
-        class Flipping(StubNetwork):
+        class NamesOfThisMachine(StubNetwork):
             def __init__(self) -> None:
                 super().__init__({"inside.example": [["127.0.0.1"]], "mapped.example": [["::ffff:127.0.0.1"]]})
                 self.ports = frozenset({port})
@@ -247,7 +247,7 @@ async def test_a_listener_on_this_machine_sees_nothing() -> None:
         for host in hosts:
             for scheme in ("http", "https"):
                 with pytest.raises(ToolError):
-                    await get(Flipping(), f"{scheme}://{host}:{port}/")
+                    await get(NamesOfThisMachine(), f"{scheme}://{host}:{port}/")
         with pytest.raises(ToolError):
             await get(PublicNetwork(ports=frozenset({port})), f"http://localhost.localdomain:{port}/")
         await asyncio.sleep(0.05)
