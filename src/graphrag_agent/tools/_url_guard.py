@@ -130,8 +130,8 @@ def check_url(
     return address
 
 
-def shortened(text: str) -> str:
-    """The text on one line as a message shows it."""
+def _shown(text: str) -> str:
+    """As much of the text as a message shows."""
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
 
 
@@ -141,7 +141,7 @@ def _checked_host(text: str, host: str) -> str:
     host = host.lower().removesuffix(".")
     labels = host.split(".")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise _refused(text, f"{shortened(host)!r} is no name of a public host")
+        raise _refused(text, f"{_shown(host)!r} is no name of a public host")
     if _NUMBER.fullmatch(labels[-1]):
         try:
             return str(IPv4Address(host))
@@ -157,4 +157,4 @@ def _own_port(scheme: str) -> int:
 
 
 def _refused(text: str, reason: str) -> ToolArgumentError:
-    return ToolArgumentError(f"url={shortened(text)!r} is refused: {reason}")
+    return ToolArgumentError(f"url={_shown(text)!r} is refused: {reason}")

@@ -106,11 +106,11 @@ class _JsonApi:
                 return self._read(await self._body(response))
         except TimeoutError:
             raise ToolFailedError(
-                f"{self._name} gave no answer within {self._seconds:g} seconds; go on without", retryable=True
+                f"{self._name} gave no answer within {self._seconds:g} seconds; answer without it", retryable=True
             ) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ToolFailedError(
-                f"{self._name} can't be reached ({type(error).__name__}); go on without", retryable=True
+                f"{self._name} can't be reached ({type(error).__name__}); answer without it", retryable=True
             ) from error
 
     async def _body(self, response: Any) -> bytes:
@@ -127,7 +127,7 @@ class _JsonApi:
         except (ValueError, RecursionError):
             told = None
         if not isinstance(told, dict):
-            raise ToolFailedError(f"{self._name} answered with no JSON object; go on without")
+            raise ToolFailedError(f"{self._name} answered with no JSON object; answer without it")
         return told
 
     def _check(self, status: int, headers: Mapping[str, str]) -> None:
@@ -136,13 +136,13 @@ class _JsonApi:
         if status in (401, 403):
             raise ToolFailedError(f"{self._name} refused the search (status {status}): {self._refused_remedy}")
         if status in _OUT_OF_QUOTA:
-            raise ToolFailedError(f"{self._name}'s searches are used up (status {status}); go on without")
+            raise ToolFailedError(f"{self._name}'s searches are used up (status {status}); answer without it")
         if status == 429:
             wait = headers.get("retry-after", "")
             after = f"in {wait} seconds" if wait.isdecimal() and len(wait) < 6 else "later"
             raise ToolFailedError(f"{self._name} takes no more searches now; search again {after}", retryable=True)
         raise ToolFailedError(
-            f"{self._name} answered with status {status}; use other words or go on without", retryable=status >= 500
+            f"{self._name} answered with status {status}; use other words or answer without it", retryable=status >= 500
         )
 
 
@@ -151,7 +151,7 @@ def _results(rows: Any, *, url: str, snippet: str) -> list[WebResult]:
     if rows is None:
         return []
     if not isinstance(rows, list):
-        raise ToolFailedError("the search answered with no list of results; go on without")
+        raise ToolFailedError("the search answered with no list of results; answer without it")
     return [
         WebResult(str(row.get("title") or ""), row[url], str(row.get(snippet) or ""))
         for row in rows
