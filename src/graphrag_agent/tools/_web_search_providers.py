@@ -136,7 +136,7 @@ class _JsonApi:
         if status in (401, 403):
             raise ToolFailedError(f"{self._name} refused the search (status {status}): {self._refused_remedy}")
         if status in _OUT_OF_QUOTA:
-            raise ToolFailedError(f"{self._name}'s searches are used up (status {status}); answer without it")
+            raise ToolFailedError(f"{self._name}'s searches are used up (status {status}); answer without them")
         if status == 429:
             wait = headers.get("retry-after", "")
             after = f"in {wait} seconds" if wait.isdecimal() and len(wait) < 6 else "later"
