@@ -298,3 +298,23 @@ def test_a_reason_is_one_short_line() -> None:
         read_answer(json.dumps({"error": "a\nb " + "x" * 10_000}).encode())
     assert str(caught.value).startswith("a b xxx")
     assert len(str(caught.value)) == 400
+
+
+LARGE_PARENT = """
+import io, time
+from graphrag_agent.retrieval.ingestion.workers.process import WorkerProcess
+
+large = bytearray(400_000_000)
+large[::4096] = bytes(len(large[::4096]))  # touched, so that it is there
+worker = WorkerProcess()
+worker.ask("a.txt", io.BytesIO(b"one"), 3, seconds=30, seen=lambda _: None)
+time.sleep(0.5)
+print(worker.is_alive)
+worker.close()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there a process begins with its parent's peak of memory")
+def test_a_worker_of_a_large_process_is_not_worn_by_its_parents_memory():
+    ran = subprocess.run([sys.executable, "-c", LARGE_PARENT], capture_output=True, text=True, timeout=60)
+    assert ran.stdout == "True\n", ran.stderr
