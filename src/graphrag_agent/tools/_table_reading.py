@@ -65,7 +65,7 @@ def read_tables(suffix: str, data: bytes) -> list[RawTable]:
 def _read_delimited(data: bytes) -> list[RawTable]:
     found = read_rows(decode_text(data).replace("\0", ""))
     numbered = (_Numbered(number, row) for number, row in enumerate(found.rows, start=1 + found.skipped))
-    table = _table("", numbered, Place(1, 1), is_comma_likely=found.delimiter == ";")
+    table = _table("", numbered, Place(1, 1), is_comma_likely=found.delimiter != ",")
     return [table] if table else []
 
 

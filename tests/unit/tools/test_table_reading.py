@@ -61,6 +61,12 @@ def test_line_ends_inside_cells_and_a_declared_delimiter() -> None:
     assert (list(table.columns), table.rows, table.is_comma_likely) == ([["x\ny"], ["1;2"]], (3, 3), True)
 
 
+@pytest.mark.parametrize(("delimiter", "is_likely"), [(",", False), (";", True), ("\t", True), ("|", True)])
+def test_a_decimal_comma_is_likely_where_commas_part_no_cells(delimiter: str, is_likely: bool) -> None:
+    rows = [["name", "price"], ["bolt", "1"], ["nut", "2"]]
+    assert one(".tsv", "".join(delimiter.join(row) + "\n" for row in rows)).is_comma_likely is is_likely
+
+
 def test_sixteen_thousand_columns_are_cut_and_it_is_told() -> None:
     header = ",".join(f"c{at}" for at in range(16_384))
     table = one(".csv", f"{header}\n{','.join(['x'] * 16_384)}\n")

@@ -65,6 +65,7 @@ def test_a_column_is_what_all_its_cells_are(cells: list[str], sql_type: str, tex
         (["$1,200", "$2.50"], "in $"),
         (["5 €", "7,5 €"], "in €"),
         (["-", "5"], "'-' is NULL"),
+        (["-", "n/a", "5"], "'-', 'n/a' are NULL"),
         (["2020-01-01T12:00:00+02:00"], "in UTC"),
         (["13/01/2020"], "written with the day first"),
         (["1/2/2020", "3/4/2020"], "dates, but day or month may come first, so they stay text"),
@@ -104,6 +105,15 @@ def test_another_column_shows_which_sign_it_is() -> None:
     assert (first.cells, second.cells) == (["1234"], ["1234.5"])
     first, *_ = infer_types([["1,234"], ["1,234.5"], ["0,5"]], is_comma_likely=True)
     assert first.sql_type == "VARCHAR", "columns that say both show nothing"
+
+
+def test_between_commas_a_decimal_comma_elsewhere_leaves_it_open() -> None:
+    thousands, decimal = infer_types([["1,234"], ["0,5"]])
+    assert (thousands.sql_type, decimal.cells) == ("VARCHAR", ["0.5"])
+    thousands, *_ = infer_types([["1,234"], ["0,5"]], texts={1})
+    assert thousands.cells == ["1234"], "what the file calls text shows nothing"
+    whole, *_ = infer_types([["1234"], ["0,5"]])
+    assert whole.cells == ["1234"]
 
 
 def test_what_the_file_calls_text_can_be_a_date_but_no_number() -> None:
