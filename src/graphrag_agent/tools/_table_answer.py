@@ -5,19 +5,30 @@ Both are JSON. The answer is checked, as a hostile file may have taken the proce
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-MAX_RESULT_ROWS = 100
-"""Rows that a result brings; more would be read by nobody."""
+QUERY_SECONDS = 10.0
+CALL_SECONDS = 25.0
+"""For reading the files and the query."""
+MAX_RESULT_ROWS, MAX_RESULT_COLUMNS = 50, 40
+"""Of a result; more would be read by nobody."""
 MAX_CELL_CHARACTERS = 300
+_MAX_VALUE_CHARACTERS = MAX_CELL_CHARACTERS + 50
+"""With what a cut value says of its length."""
 _Name = Field(max_length=200)
-_Cell = str | None
+_Text = Annotated[str, Field(max_length=MAX_CELL_CHARACTERS)]
+_Cell = Annotated[str, Field(max_length=_MAX_VALUE_CHARACTERS)] | None
+_Number = Annotated[int, Field(ge=1, le=10_000_000)]
+"""From 1, in the file."""
 
 
 class _Told(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+_Checked = TypeVar("_Checked", bound=_Told)
 
 
 class FileAsked(_Told):
@@ -34,8 +45,8 @@ class TableJob(_Told):
     files: list[FileAsked]
     sql: str | None = None
     others: list[str] = []
-    """Names of tables that are in no of the files, for a message."""
-    query_seconds: float = 10.0
+    """Names of tables that are in none of the files, for a message."""
+    query_seconds: float = QUERY_SECONDS
 
 
 class ColumnTold(_Told):
@@ -45,8 +56,7 @@ class ColumnTold(_Told):
     title: str = Field(max_length=MAX_CELL_CHARACTERS)
     sql_type: str = Field(max_length=40)
     note: str = Field(max_length=MAX_CELL_CHARACTERS)
-    place: int = Field(ge=1, le=100_000)
-    """From 1, in the file."""
+    place: _Number
 
 
 class TableTold(_Told):
@@ -57,12 +67,16 @@ class TableTold(_Told):
     """Which of the job's files."""
     sheet: str = Field(max_length=MAX_CELL_CHARACTERS)
     columns: list[ColumnTold] = Field(min_length=1, max_length=500)
-    row_count: int = Field(ge=0)
-    rows: tuple[int, int] | None = Field(strict=False)
+    row_count: int = Field(ge=0, le=10_000_000)
+    rows: tuple[_Number, _Number] | None = Field(strict=False)
     """First and last row of its data, or record, in the file; None where that can't be told."""
-    notes: list[str] = Field(max_length=20)
+    notes: list[_Text] = Field(max_length=20)
     sample: list[list[_Cell]] = Field(max_length=3)
     """The first two rows and the last."""
+
+    @model_validator(mode="after")
+    def _has_whole_rows(self) -> Self:
+        return _checked(self, all(len(row) == len(self.columns) for row in self.sample))
 
 
 class ReadTold(_Told):
@@ -73,14 +87,19 @@ class ReadTold(_Told):
 
 
 class ResultTold(_Told):
-    """What the query gave; `has_more` rows than are here."""
+    """What the query gave; `has_more` rows than are here, and `left_out` columns."""
 
     sql: str = Field(max_length=20_000)
     """As it was checked."""
     read: list[ReadTold] = Field(max_length=2_000)
-    columns: list[str]
+    columns: list[_Text] = Field(min_length=1, max_length=MAX_RESULT_COLUMNS)
     rows: list[list[_Cell]] = Field(max_length=MAX_RESULT_ROWS)
     has_more: bool
+    left_out: int = Field(default=0, ge=0, le=100_000)
+
+    @model_validator(mode="after")
+    def _has_whole_rows(self) -> Self:
+        return _checked(self, all(len(row) == len(self.columns) for row in self.rows))
 
 
 class ProblemTold(_Told):
@@ -97,6 +116,28 @@ class TableAnswer(_Told):
     tables: list[TableTold] = Field(max_length=2_000)
     problems: list[ProblemTold] = Field(max_length=200)
     result: ResultTold | None = None
+
+    @model_validator(mode="after")
+    def _reads_what_is_there(self) -> Self:
+        widths = [len(table.columns) for table in self.tables]
+        read = self.result.read if self.result else []
+        return _checked(
+            self,
+            all(told.table < len(widths) and all(0 <= at < widths[told.table] for at in told.columns) for told in read),
+        )
+
+
+def read_answer(line: bytes, file_count: int) -> TableAnswer:
+    """The answer of a process that was asked about so many files. Raises ValueError where it is none."""
+    answer = TableAnswer.model_validate_json(line)
+    files = [table.file for table in answer.tables] + [told.file for told in answer.problems if told.file is not None]
+    return _checked(answer, all(at < file_count for at in files))
+
+
+def _checked(told: _Checked, is_sound: bool) -> _Checked:
+    if not is_sound:
+        raise ValueError("a number that stands for nothing, or a row of another width")
+    return told
 
 
 def cut(text: str, most: int = MAX_CELL_CHARACTERS) -> str:

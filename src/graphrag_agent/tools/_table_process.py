@@ -9,12 +9,10 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from pydantic import ValidationError
-
 from graphrag_agent.errors import ParseError, ToolFailedError
 from graphrag_agent.retrieval.ingestion.workers.process import WorkerProcess
 from graphrag_agent.tools._job import Job
-from graphrag_agent.tools._table_answer import TableAnswer, TableJob
+from graphrag_agent.tools._table_answer import TableAnswer, TableJob, read_answer
 
 COMMAND = (sys.executable, "-P", "-m", "graphrag_agent.tools._table_worker")
 MOST_AT_ONCE = 2
@@ -39,7 +37,7 @@ def _answer(run: Job, job: TableJob, blobs: Sequence[bytes], seconds: float) -> 
     try:
         with run.killed_by(process.kill):
             line = process.ask("job", io.BytesIO(told), len(told), seconds=seconds, seen=len)
-        return TableAnswer.model_validate_json(line)
+        return read_answer(line, len(blobs))
     except ParseError as error:
         if time.monotonic() - began >= seconds:
             raise ToolFailedError(
@@ -48,7 +46,7 @@ def _answer(run: Job, job: TableJob, blobs: Sequence[bytes], seconds: float) -> 
         raise ToolFailedError(
             "broke down, out of memory most likely; aggregate, filter, or ask for fewer tables"
         ) from error
-    except ValidationError as error:
+    except ValueError as error:
         raise ToolFailedError("a file made its reader answer nonsense; leave that file out") from error
     finally:
         process.close()

@@ -10,8 +10,6 @@ from graphrag_agent.tools._table_answer import ColumnTold, ResultTold, TableTold
 
 MAX_TEXT_CHARACTERS = 6_000
 """Of a result or the description of a table."""
-MAX_SHOWN_ROWS = 50
-MAX_SHOWN_COLUMNS = 40
 MAX_SENTENCE_CHARACTERS = 400
 _SAMPLE_CHARACTERS = 40
 _RECORD_SUFFIXES = (".json", ".jsonl", ".parquet")
@@ -41,20 +39,19 @@ def render_result(result: ResultTold, tables: Sequence[str]) -> str:
     A single row is told in a sentence too: the check of an answer compares sentences, and a figure alone in a row of a
     Markdown table says nothing of what it counts.
     """
-    width = min(len(result.columns), MAX_SHOWN_COLUMNS)
-    rows = [row[:width] for row in result.rows[:MAX_SHOWN_ROWS]]
-    shown = _fitting(result.columns[:width], rows)
+    shown = _fitting(result.columns, result.rows)
     lines = [f"SQL: {result.sql}", *shown.lines]
     if shown.row_count < len(result.rows) or result.has_more:
         rest = "there are more: aggregate, filter, or read on with LIMIT and OFFSET"
         lines.append(f"The first {_count(shown.row_count, 'row')}; {rest}")
     elif shown.row_count == 1:
-        told = "; ".join(f"{name}: {_cell(value)}" for name, value in zip(result.columns, rows[0], strict=False))
+        told = "; ".join(f"{name}: {_cell(value)}" for name, value in zip(result.columns, result.rows[0], strict=True))
         lines.append(f"1 row from {', '.join(tables)}: {cut(told, MAX_SENTENCE_CHARACTERS)}")
     else:
         lines.append(_count(shown.row_count, "row"))
-    if width < len(result.columns):
-        lines.append(f"{len(result.columns) - width} more columns are not shown; name those that you need")
+    if result.left_out:
+        verb = "is" if result.left_out == 1 else "are"
+        lines.append(f"{_count(result.left_out, 'more column')} {verb} not shown; name those that you need")
     return "\n".join(lines)
 
 

@@ -21,6 +21,7 @@ from graphrag_agent.errors import ParseError, ToolArgumentError
 from graphrag_agent.tools._sql_guard import CheckedQuery
 from graphrag_agent.tools._table_answer import (
     MAX_CELL_CHARACTERS,
+    MAX_RESULT_COLUMNS,
     MAX_RESULT_ROWS,
     ColumnTold,
     ProblemTold,
@@ -158,9 +159,10 @@ def _run(connection: Any, query: CheckedQuery, read: list[ReadTold], seconds: fl
     return ResultTold(
         sql=query.shown,
         read=read,
-        columns=columns,
-        rows=[_texts(row) for row in rows[:MAX_RESULT_ROWS]],
+        columns=columns[:MAX_RESULT_COLUMNS],
+        rows=[_texts(row[:MAX_RESULT_COLUMNS]) for row in rows[:MAX_RESULT_ROWS]],
         has_more=len(rows) > MAX_RESULT_ROWS,
+        left_out=max(len(columns) - MAX_RESULT_COLUMNS, 0),
     )
 
 

@@ -23,7 +23,16 @@ from graphrag_agent.errors import (
 )
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools._sql_tables import refuse_name
-from graphrag_agent.tools._table_answer import FileAsked, ProblemTold, TableAnswer, TableJob, TableTold, cut
+from graphrag_agent.tools._table_answer import (
+    CALL_SECONDS,
+    QUERY_SECONDS,
+    FileAsked,
+    ProblemTold,
+    TableAnswer,
+    TableJob,
+    TableTold,
+    cut,
+)
 from graphrag_agent.tools._table_names import SHEET_SEPARATOR, file_names
 from graphrag_agent.tools._table_process import run_job
 from graphrag_agent.tools._table_suffixes import has_tables, suffix_of
@@ -32,9 +41,6 @@ from graphrag_agent.tools.evidence_message import render_evidence
 from graphrag_agent.tools.made_evidence import made_evidence
 from graphrag_agent.tools.spec import ToolSpec
 
-QUERY_SECONDS = 10.0
-CALL_SECONDS = 25.0
-"""For reading the files and the query."""
 TIMEOUT_SECONDS = 40.0
 """With the wait for other calls' processes."""
 MAX_FILE_BYTES = 50_000_000
@@ -154,7 +160,7 @@ async def _described(knowledge: HasOriginals, scope: Scope, files: Sequence[_Tab
             read.append(file)
         except ToolError as error:
             notes.append(f"{file.name}: {error}.")
-    answer = await _answer(TableJob(files=_asked(read, blobs)), blobs) if read else _NO_TABLES
+    answer = await run_job(TableJob(files=_asked(read, blobs)), blobs, seconds=CALL_SECONDS) if read else _NO_TABLES
     notes += [f"{read[told.file or 0].name}: {told.text}." for told in answer.problems]
     evidence: list[Evidence] = []
     left = MAX_DESCRIPTION_CHARACTERS
@@ -198,7 +204,7 @@ async def _computed(
         others=[file.name for file in files if file not in named],
         query_seconds=seconds,
     )
-    answer = await _answer(job, blobs)
+    answer = await run_job(job, blobs, seconds=CALL_SECONDS)
     for problem in answer.problems:
         raise _failure(problem, named, answer.tables)
     result = answer.result
@@ -235,23 +241,6 @@ def _asked(files: Sequence[_TableFile], blobs: Sequence[bytes]) -> list[FileAske
         FileAsked(name=file.name, suffix=suffix_of(file.document.source), size=len(data))
         for file, data in zip(files, blobs, strict=True)
     ]
-
-
-async def _answer(job: TableJob, blobs: Sequence[bytes]) -> TableAnswer:
-    answer = await run_job(job, blobs, seconds=CALL_SECONDS)
-    if not _is_sound(answer, len(blobs)):
-        raise ToolFailedError("a file made its reader answer nonsense; leave that file out")
-    return answer
-
-
-def _is_sound(answer: TableAnswer, file_count: int) -> bool:
-    """Whether all its numbers stand for something: a hostile file may have written it."""
-    files = [table.file for table in answer.tables] + [told.file for told in answer.problems if told.file is not None]
-    read = answer.result.read if answer.result else []
-    return all(at < file_count for at in files) and all(
-        told.table < len(answer.tables) and all(0 <= at < len(answer.tables[told.table].columns) for at in told.columns)
-        for told in read
-    )
 
 
 def _failure(problem: ProblemTold, files: Sequence[_TableFile], tables: Sequence[TableTold]) -> ToolError:

@@ -12,7 +12,7 @@ from graphrag_agent import Scope
 from graphrag_agent.documents import Document
 from graphrag_agent.errors import ToolFailedError
 from graphrag_agent.tools import _table_process
-from graphrag_agent.tools._table_answer import TableAnswer, TableJob
+from graphrag_agent.tools._table_answer import FileAsked, TableAnswer, TableJob
 from graphrag_agent.tools._table_process import run_job
 from graphrag_agent.tools.tabular_analysis import build_tabular_analysis
 
@@ -37,6 +37,9 @@ RESULT: dict[str, Any] = {
 }
 
 
+ONE_FILE = TableJob(files=[FileAsked(name="t", suffix=".csv", size=0)])
+
+
 def answering(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     program = f"import sys; sys.stdin.buffer.readline(); sys.stdout.write({line!r})"
     monkeypatch.setattr(_table_process, "COMMAND", (sys.executable, "-c", program))
@@ -56,13 +59,21 @@ def told(**changes: Any) -> str:
         told(tables=[{**TABLE, "file": -1}]),
         told(tables=[{**TABLE, "sample": [["1"]] * 4}]),
         told(result={**RESULT, "rows": [["1"]] * 101}),
-        told(result={**RESULT, "columns": "\ud800"}),
+        told(result={**RESULT, "columns": ["\ud800"]}),
+        told(result={**RESULT, "rows": [["x" * 50_000]]}),
+        told(result={**RESULT, "columns": ["x" * 5_000]}),
+        told(result={**RESULT, "rows": [["1", "2"]]}),
+        told(tables=[{**TABLE, "sample": [[]]}]),
+        told(tables=[{**TABLE, "notes": ["x" * 5_000]}]),
+        told(tables=[{**TABLE, "row_count": 10**30}]),
+        told(tables=[{**TABLE, "rows": [-1, 10**30]}]),
     ],
+    ids=lambda line: line[:60] + line[-60:] if len(line) > 200 else line,
 )
 async def test_an_answer_of_another_form_is_none(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     answering(monkeypatch, line)
     with pytest.raises(ToolFailedError, match="made its reader answer nonsense; leave that file out"):
-        await run_job(TableJob(files=[]), [], seconds=5)
+        await run_job(ONE_FILE, [b""], seconds=5)
 
 
 async def test_a_process_that_dies_or_hangs_or_never_ends_its_line_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
