@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from graphrag_agent.errors import ParseError
-from graphrag_agent.retrieval.ingestion.parsing.decoding import decode_text
+from graphrag_agent.retrieval.ingestion.parsing.json_records import load_json, load_json_lines
 
 Record = Mapping[str, str]
 """Cells by their column; numbers and truth values are `Plain`."""
@@ -19,29 +18,18 @@ class Plain(str):
     __slots__ = ()
 
 
-def read_json_records(data: bytes) -> dict[str, list[Record]]:
-    """The file's lists of records by their name; the list that is the whole file has none."""
-    text = decode_text(data)
-    try:
-        found = _load(text)
-    except json.JSONDecodeError as error:
-        if not error.msg.startswith("Extra data"):
-            raise ParseError(f"not valid JSON: line {error.lineno}, {error.msg}") from error
-        return read_json_lines_records(data)
+def read_json_records(data: bytes) -> list[tuple[str, list[Record]]]:
+    """The file's lists of records, each with its name; the list that is the whole file has none."""
+    found = load_json(data, Plain)
     if isinstance(found, list):
-        return {"": _records(found)}
+        return [("", _records(found))]
     named = found.items() if isinstance(found, dict) else ()
-    return {name: _records(value) for name, value in named if isinstance(value, list)}
+    return [(_text(name), _records(value)) for name, value in named if isinstance(value, list)]
 
 
-def read_json_lines_records(data: bytes) -> dict[str, list[Record]]:
+def read_json_lines_records(data: bytes) -> list[tuple[str, list[Record]]]:
     """The lines' records."""
-    return {"": _records([_load(line) for line in decode_text(data).split("\n") if line.strip()])}
-
-
-def _load(text: str) -> Any:
-    # numbers stay as they are written, and are told apart from texts
-    return json.loads(text, parse_float=Plain, parse_int=Plain, parse_constant=Plain)
+    return [("", _records(load_json_lines(data, Plain)))]
 
 
 def _records(values: list[Any]) -> list[Record]:

@@ -15,7 +15,7 @@ from graphrag_agent.retrieval.ingestion.parsing.decoding import decode_text
 from graphrag_agent.retrieval.ingestion.parsing.office_extraction import extract
 from graphrag_agent.retrieval.ingestion.parsing.parquet import read_parquet_rows
 from graphrag_agent.retrieval.ingestion.parsing.table import column_names, find_header, read_rows
-from graphrag_agent.tools._record_tables import read_json_lines_records, read_json_records
+from graphrag_agent.tools._record_tables import Record, read_json_lines_records, read_json_records
 from graphrag_agent.tools._sheet_places import Place, sheet_places
 
 MAX_COLUMNS = 500
@@ -107,7 +107,7 @@ def _table(
         note,
         f"above the header: {' '.join(above.split())[:_MAX_NOTE_CHARACTERS]}" if above else "",
         "" if header_at is not None else "no row names the columns",
-        f"{left_out} more columns are left out" if left_out else "",
+        _more_columns(left_out),
     )
     return RawTable(
         sheet=sheet,
@@ -145,14 +145,14 @@ def _filled(rows: Iterable[_Numbered]) -> tuple[list[_Numbered], list[int]]:
     return kept, places
 
 
-def _record_reader(read: Callable[[bytes], Mapping[str, list[Mapping[str, str]]]]) -> Callable[[bytes], list[RawTable]]:
+def _record_reader(read: Callable[[bytes], list[tuple[str, list[Record]]]]) -> Callable[[bytes], list[RawTable]]:
     def read_records(data: bytes) -> list[RawTable]:
-        return [_records(name, records) for name, records in read(data).items() if records]
+        return [_records(name, records) for name, records in read(data) if any(records)]  # {} has no column
 
     return read_records
 
 
-def _records(name: str, records: Sequence[Mapping[str, str]]) -> RawTable:
+def _records(name: str, records: Sequence[Record]) -> RawTable:
     titles = list(dict.fromkeys(key for record in records for key in record))
     if len(titles) * len(records) > MAX_CELLS:
         raise ParseError(_TOO_LARGE)
@@ -164,7 +164,7 @@ def _records(name: str, records: Sequence[Mapping[str, str]]) -> RawTable:
         columns=[[record.get(title, "") for record in records] for title in kept],
         places=range(1, len(kept) + 1),
         rows=(1, len(records)),
-        notes=(f"{left_out} more columns are left out",) if left_out else (),
+        notes=tuple(filter(None, [_more_columns(left_out)])),
         texts=frozenset(
             at for at, title in enumerate(kept) if any(type(record.get(title)) is str for record in records)
         ),
@@ -188,9 +188,13 @@ def _read_parquet(data: bytes) -> list[RawTable]:
             places=range(1, len(found.names) + 1),
             rows=(1, found.row_count),
             texts=frozenset(at for at, kind in enumerate(found.types) if kind == "VARCHAR"),
-            notes=(f"{found.left_out} more columns are left out",) if found.left_out else (),
+            notes=tuple(filter(None, [_more_columns(found.left_out)])),
         )
     ]
+
+
+def _more_columns(count: int) -> str:
+    return f"{count} more column{' is' if count == 1 else 's are'} left out" if count else ""
 
 
 READERS: Mapping[str, Callable[[bytes], list[RawTable]]] = {

@@ -78,6 +78,9 @@ def answer_job(
                 problems.append(ProblemTold(kind="file", text=cut(str(error)), file=at))
             except (MemoryError, duckdb.OutOfMemoryException):
                 problems.append(ProblemTold(kind="memory", text="needs too much memory; split it", file=at))
+            except Exception as error:  # whatever is odd about a file, the others are read
+                told = cut(f"can't be loaded ({type(error).__name__}); save it anew")
+                problems.append(ProblemTold(kind="file", text=told, file=at))
         _set_all(connection, _BEFORE_THE_QUERY)
         before_query()
         if job.sql is None or problems:

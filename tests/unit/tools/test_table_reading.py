@@ -167,6 +167,7 @@ def test_lists_of_records_inside_a_json_object_are_tables_of_their_own() -> None
 def test_half_a_character_and_zero_bytes_are_no_text() -> None:
     assert list(one(".json", '[{"a\\u0000": "x\\ud800"}]').titles) == ["a"]
     assert one(".json", '[{"a": "x\\ud800"}]').columns[0] == ["x\ufffd"]
+    assert one(".json", '{"\\ud800 orders": [{"a": 1}]}').sheet == "\ufffd orders"
 
 
 @pytest.mark.parametrize(
@@ -176,6 +177,9 @@ def test_half_a_character_and_zero_bytes_are_no_text() -> None:
         (".csv", b"\x00\x01\x02\x03" * 100, "binary"),
         (".json", b"[1, 2]", "holds no table"),
         (".json", b"{", "not valid JSON"),
+        (".jsonl", b'{"a": 1}\n{"a": ', "line 2 is not valid JSON"),
+        (".json", b"[{}]", "holds no table"),
+        (".json", b'{"title": "x", "items": [{"a": null}]}', "holds no table"),
         (".json", b"[" * 100_000, "damaged"),
         (".xlsx", b"no zip", "damaged"),
     ],

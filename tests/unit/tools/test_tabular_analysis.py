@@ -19,7 +19,8 @@ from graphrag_agent.errors import ToolArgumentError, ToolFailedError
 from graphrag_agent.graph.policy.pairing import tool_message
 from graphrag_agent.tools import _table_worker, tabular_analysis
 from graphrag_agent.tools._sql_guard import CheckedQuery
-from graphrag_agent.tools._table_answer import FileAsked, TableAnswer, TableJob
+from graphrag_agent.tools._table_answer import FileAsked, TableAnswer, TableJob, read_answer
+from graphrag_agent.tools._table_types import infer_types
 from graphrag_agent.tools._table_worker import answer_job
 from graphrag_agent.tools.evidence_message import read_evidence
 from graphrag_agent.tools.tabular_analysis import build_tabular_analysis
@@ -473,6 +474,41 @@ async def test_a_damaged_file_spoils_no_other(knowledge: KnowledgeBase, folder: 
     assert "Note: list: holds no table." in message.text
     with pytest.raises(ToolFailedError, match=r"'list' .*list.json.* can't be read: holds no table"):
         await call(knowledge, sql="SELECT * FROM list")
+
+
+ODD = [
+    ("odd.json", '{"title": "x", "items": [{"a": null}]}', "holds no table"),
+    ("odd.json", "[{}]", "holds no table"),
+    ("odd.json", '{"\\ud800": [{"a": 1}], "b": [{"a": 2}]}', None),
+    ("odd.json", '[{"\\ud800": 1}]', None),
+    ("odd.jsonl", '{"a": 1}\n{"a": \n', "line 2 is not valid JSON"),
+    ("odd.csv", "," * 100_050 + "a\n" + "," * 100_050 + "1\n", None),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "reason"), ODD, ids=[data[:40] for _, data, _ in ODD])
+def test_an_odd_file_spoils_no_other(name: str, data: str, reason: str | None) -> None:
+    jobs = [FileAsked(name="odd", suffix=Path(name).suffix, size=0), FileAsked(name="prices", suffix=".csv", size=0)]
+    answer = answer_job(TableJob(files=jobs), [data.encode(), PRICES.encode()])
+    assert [table.name for table in answer.tables if table.file == 1] == ["prices"]
+    assert [(problem.file, problem.text) for problem in answer.problems if reason is None] == []
+    assert [problem.file for problem in answer.problems if reason and reason in problem.text] == [0] * bool(reason)
+    assert read_answer(answer.model_dump_json().encode(), 2) == answer
+
+
+def test_a_file_that_breaks_its_loading_is_told_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def infer(columns: Any, **more: Any) -> Any:
+        if columns[0] == ["break"]:
+            raise ZeroDivisionError
+        return infer_types(columns, **more)
+
+    monkeypatch.setattr(_table_worker, "infer_types", infer)
+    jobs = [FileAsked(name=name, suffix=".csv", size=0) for name in ("odd", "prices")]
+    answer = answer_job(TableJob(files=jobs), [b"a\nbreak\n", PRICES.encode()])
+    assert [table.name for table in answer.tables] == ["prices"]
+    assert [(problem.file, problem.text) for problem in answer.problems] == [
+        (0, "can't be loaded (ZeroDivisionError); save it anew")
+    ]
 
 
 async def test_calls_side_by_side_have_their_own_tables(knowledge: KnowledgeBase) -> None:

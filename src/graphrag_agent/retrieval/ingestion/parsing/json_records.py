@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 
 from graphrag_agent.errors import ParseError
@@ -13,7 +13,7 @@ from graphrag_agent.retrieval.ingestion.parsing.table import CELL_SEPARATOR
 
 HEADING_SEPARATOR = " > "
 _LIST_SEPARATOR = ", "
-_TOO_DEEP = "nested too deep; flatten it"
+_TOO_DEEP = "damaged, or nested too deep; flatten it"
 
 Line = tuple[str, str]
 """Heading and text."""
@@ -21,41 +21,51 @@ Line = tuple[str, str]
 
 def parse_json(data: bytes, title: str) -> ParsedDocument:
     """A list's items, or an object's lists of objects, as one line each; also reads JSON Lines by this suffix."""
-    text = decode_text(data)
+    return _document(load_json(data), title)
+
+
+def parse_json_lines(data: bytes, title: str) -> ParsedDocument:
+    """Each line's record as one line; blank lines are left out."""
+    return _document(load_json_lines(data), title)
+
+
+def load_json(data: bytes, number: Callable[[str], object] = str) -> object:
+    """The file's value, of JSON Lines a list; numbers as they are written, 1.10 is a version to some.
+
+    Raises ParseError that names the line.
+    """
     try:
-        return _document([_load(text)], title)
+        return _load(decode_text(data), number)
     except json.JSONDecodeError as error:
         if not error.msg.startswith("Extra data"):
             raise ParseError(
                 f"not valid JSON: line {error.lineno}, {error.msg}; mend it and ingest it again"
             ) from error
-    except RecursionError as error:
-        raise ParseError(_TOO_DEEP) from error
-    return parse_json_lines(data, title)
+    return load_json_lines(data, number)
 
 
-def parse_json_lines(data: bytes, title: str) -> ParsedDocument:
-    """Each line's record as one line; blank lines are left out."""
+def load_json_lines(data: bytes, number: Callable[[str], object] = str) -> list[object]:
+    """The lines' values, as `load_json` reads them; blank lines are left out."""
     values = []
-    for number, line in enumerate(decode_text(data).split("\n"), start=1):
+    for place, line in enumerate(decode_text(data).split("\n"), start=1):
         if line.strip():
             try:
-                values.append(_load(line))
+                values.append(_load(line, number))
             except json.JSONDecodeError as error:
-                raise ParseError(f"line {number} is not valid JSON: {error.msg}; mend it") from error
-            except RecursionError as error:
-                raise ParseError(_TOO_DEEP) from error
-    return _document([values], title)
+                raise ParseError(f"line {place} is not valid JSON: {error.msg}; mend it") from error
+    return values
 
 
-def _load(text: str) -> object:
-    # numbers stay as they are written: 1.10 is a version to some
-    return json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
-
-
-def _document(values: list[object], title: str) -> ParsedDocument:
+def _load(text: str, number: Callable[[str], object]) -> object:
     try:
-        lines = [line for value in values for line in _lines(value, "") if line[1]]
+        return json.loads(text, parse_float=number, parse_int=number, parse_constant=number)
+    except RecursionError as error:
+        raise ParseError(_TOO_DEEP) from error
+
+
+def _document(value: object, title: str) -> ParsedDocument:
+    try:
+        lines = [line for line in _lines(value, "") if line[1]]
     except RecursionError as error:
         raise ParseError(_TOO_DEEP) from error
     sections = []
