@@ -116,7 +116,7 @@ def build_tabular_analysis(knowledge: HasOriginals, *, query_seconds: float = QU
                 [], note="There are no tables here: no CSV, TSV, XLSX, Parquet, JSON or JSONL document."
             )
         if sql is None:
-            return await _described(knowledge, scope, _chosen(files, tables))
+            return await _described(knowledge, scope, files, tables or ())
         return await _computed(knowledge, scope, files, sql, query_seconds)
 
     tool = StructuredTool.from_function(
@@ -134,24 +134,39 @@ async def _files(knowledge: HasOriginals, scope: Scope) -> list[_TableFile]:
     return list(map(_TableFile, file_names(document.source for document in documents), documents))
 
 
-def _chosen(files: Sequence[_TableFile], wanted: Sequence[str] | None) -> Sequence[_TableFile]:
+def _chosen(files: Sequence[_TableFile], wanted: Sequence[str]) -> Sequence[_TableFile]:
+    """Those that may have what is wanted, or all. Raises ToolArgumentError for a name that none has."""
     if not wanted:  # some models send an empty list for all
         return files
-    unknown = [
-        name for name in wanted if not any(file.document.id == name or file.has(name.casefold()) for file in files)
-    ]
-    if unknown:
-        raise refuse_name("table", unknown[0], [file.name for file in files])
+    for name in wanted:
+        if not any(file.document.id == name or file.has(name.casefold()) for file in files):
+            raise refuse_name("table", name, [file.name for file in files])
     names = [name.casefold() for name in wanted]
     return [file for file in files if file.document.id in wanted or any(map(file.has, names))]
 
 
-async def _described(knowledge: HasOriginals, scope: Scope, files: Sequence[_TableFile]) -> tuple[str, dict[str, Any]]:
+def _selected(tables: Sequence[TableTold], files: Sequence[_TableFile], wanted: Sequence[str]) -> Sequence[TableTold]:
+    """The wanted ones, or all. Raises ToolArgumentError for a sheet that its file doesn't have."""
+    if not wanted:
+        return tables
+    names = {name.casefold() for name in wanted}
+    for at, file in enumerate(files):
+        own = [table.name for table in tables if table.file == at]
+        for name in names - {file.name, *own}:
+            if own and file.has(name):
+                raise refuse_name("table", name, own)
+    whole = {at for at, file in enumerate(files) if file.name in names or file.document.id in wanted}
+    return [table for table in tables if table.name in names or table.file in whole]
+
+
+async def _described(
+    knowledge: HasOriginals, scope: Scope, files: Sequence[_TableFile], wanted: Sequence[str]
+) -> tuple[str, dict[str, Any]]:
     blobs: list[bytes] = []
     read: list[_TableFile] = []
     notes: list[str] = []
     not_shown: list[str] = []
-    for at, file in enumerate(files):
+    for at, file in enumerate(_chosen(files, wanted)):
         if at >= MAX_DESCRIBED_FILES or sum(map(len, blobs)) > MAX_DESCRIBED_BYTES:
             not_shown.append(file.name)
             continue
@@ -164,7 +179,7 @@ async def _described(knowledge: HasOriginals, scope: Scope, files: Sequence[_Tab
     notes += [f"{read[told.file or 0].name}: {told.text}." for told in answer.problems]
     evidence: list[Evidence] = []
     left = MAX_DESCRIPTION_CHARACTERS
-    for table in answer.tables:
+    for table in _selected(answer.tables, read, wanted):
         found = _description(read, table)
         if evidence and left < len(found.text):
             not_shown.append(table.name)

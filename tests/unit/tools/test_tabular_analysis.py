@@ -131,6 +131,29 @@ async def test_sheets_are_tables_of_their_own(knowledge: KnowledgeBase, folder: 
         await call(knowledge, sql="SELECT * FROM cups")
 
 
+async def test_one_sheet_is_described_alone(
+    knowledge: KnowledgeBase, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = json.dumps({name: [{f"{name}_{at}": 1 for at in range(9)}] for name in ("a", "b", "c")})
+    document_id = await add(knowledge, folder / "book.json", book)
+    monkeypatch.setattr(tabular_analysis, "MAX_DESCRIPTION_CHARACTERS", 1_000)
+
+    async def shown(*wanted: str) -> list[str]:
+        found = read_evidence([await call(knowledge, tables=list(wanted))]).values()
+        return [evidence.text.split(":")[0] for evidence in found]
+
+    assert await shown("book__B") == ["Table book__b"]
+    assert await shown("book__c", "staff") == ["Table book__c", "Table staff"]
+    monkeypatch.setattr(tabular_analysis, "MAX_DESCRIPTION_CHARACTERS", 9_000)
+    for whole in ("book", document_id):
+        assert await shown(whole, "book__b") == ["Table book__a", "Table book__b", "Table book__c"]
+    for unknown in ("book__d", "prices__d"):
+        with pytest.raises(
+            ToolArgumentError, match=rf"no table '{unknown}'; did you mean .*There is: (book__a|prices)"
+        ):
+            await call(knowledge, tables=["staff", unknown])
+
+
 async def test_records_are_rows_of_a_table(knowledge: KnowledgeBase, folder: Path) -> None:
     await add(knowledge, folder / "orders.jsonl", '{"id": "007", "total": 2.5}\n{"id": "008", "total": 4}\n')
     (found,) = read_evidence([await call(knowledge, sql="SELECT id, total FROM orders WHERE id = '007'")]).values()
