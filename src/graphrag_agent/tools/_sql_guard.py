@@ -8,7 +8,8 @@ visible ones, and a CTE has a name of its own: `*`, NATURAL, USING, whole rows a
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from graphrag_agent.errors import MissingExtraError, ToolArgumentError
 from graphrag_agent.tools import _sqlite_program
 from graphrag_agent.tools._sql_columns import refuse_unknown_columns
-from graphrag_agent.tools._sql_tables import VisibleTable, bind_tables
+from graphrag_agent.tools._sql_tables import VisibleTable, bind_tables, table_names
 from graphrag_agent.tools._sql_vocabulary import FUNCTIONS, MORE_NODES, NODES, TYPES, Dialect
 
 MAX_CHARACTERS, MAX_TOKENS, MAX_DEPTH = 20_000, 4_000, 30
@@ -60,7 +61,7 @@ def checked_query(
     """
     _check_size(sql)
     allowed = FUNCTIONS[dialect] | set(functions)
-    try:
+    with _refusing():
         tree = _parsed(sql, dialect)
         _refuse_nodes(tree, dialect, allowed, sql)
         shown = _written(tree, dialect)
@@ -71,7 +72,24 @@ def checked_query(
         # quoted, a name is a name and never a keyword (in PostgreSQL, user is one)
         written = _written(tree, dialect, quoted=dialect != "sqlite")
         _check_written(written, tree, dialect, allowed)
-        return CheckedQuery(written, shown, used)
+    return CheckedQuery(written, shown, used)
+
+
+def named_tables(sql: str, *, dialect: Dialect) -> frozenset[str]:
+    """The tables that the query reads by their names in it, before anything else of it is checked.
+
+    Raises ToolArgumentError where it is no query.
+    """
+    _check_size(sql)
+    with _refusing():
+        return table_names(_parsed(sql, dialect), dialect)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Whatever is wrong with a query is told to the model."""
+    try:
+        yield
     except (ToolArgumentError, MissingExtraError):
         raise
     except RecursionError:

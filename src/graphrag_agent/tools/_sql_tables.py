@@ -75,6 +75,15 @@ def bind_tables(tree: Any, dialect: Dialect, tables: Sequence[VisibleTable]) -> 
     return tuple(used[name] for name in sorted(used))
 
 
+def table_names(tree: Any, dialect: Dialect) -> frozenset[str]:
+    """What the query reads and doesn't make itself, by its names as `folding` has them."""
+    from sqlglot import exp
+
+    fold = folding(dialect)
+    found = (node for node in tree.find_all(exp.Table) if isinstance(node.this, exp.Identifier))
+    return frozenset(fold(node.this) for node in found if _cte_of(node, fold) is None)
+
+
 def folding(dialect: Dialect) -> Callable[[Any], str]:
     """How names of the dialect are compared: PostgreSQL tells quoted ones apart by case."""
 

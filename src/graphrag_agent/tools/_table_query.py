@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphrag_agent.tools._sql_guard import CheckedQuery, checked_query
+from graphrag_agent.tools._sql_guard import CheckedQuery, checked_query, named_tables
 from graphrag_agent.tools._sql_tables import VisibleTable
 from graphrag_agent.tools._sql_vocabulary import Dialect
 from graphrag_agent.tools._table_answer import MAX_RESULT_ROWS, ReadTold, TableTold
 
 DIALECT: Dialect = "duckdb"
 _MORE_FUNCTIONS = frozenset({"TRY_STRPTIME", "QUANTILE_CONT", "QUANTILE_DISC", "MAKE_TIMESTAMP", "NORMALIZE"})
+
+
+def names_in(sql: str) -> frozenset[str]:
+    """The tables that the query names, in lower case. Raises ToolArgumentError where it is no query."""
+    return named_tables(sql, dialect=DIALECT)
 
 
 def check(sql: str, tables: Sequence[TableTold], others: Sequence[str]) -> CheckedQuery:

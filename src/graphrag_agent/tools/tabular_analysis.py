@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-import re
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
@@ -35,6 +35,7 @@ from graphrag_agent.tools._table_answer import (
 )
 from graphrag_agent.tools._table_names import SHEET_SEPARATOR, file_names
 from graphrag_agent.tools._table_process import run_job
+from graphrag_agent.tools._table_query import names_in
 from graphrag_agent.tools._table_suffixes import has_tables, suffix_of
 from graphrag_agent.tools._table_view import describe_table, place_in_file, render_result
 from graphrag_agent.tools.evidence_message import render_evidence
@@ -53,7 +54,6 @@ MAX_DESCRIPTION_CHARACTERS = 9_000
 MAX_SQL_CHARACTERS = 5_000
 _MAX_NAMES = 30
 _NO_TABLES = TableAnswer(tables=[], problems=[])
-_WORD = re.compile(r"\w+")
 _HEADING_CHARACTERS = 90
 
 
@@ -206,8 +206,8 @@ def _description(files: Sequence[_TableFile], table: TableTold) -> Evidence:
 async def _computed(
     knowledge: HasOriginals, scope: Scope, files: Sequence[_TableFile], sql: str, seconds: float
 ) -> tuple[str, dict[str, Any]]:
-    words = set(_WORD.findall(sql.casefold()))
-    named = [file for file in files if any(map(file.has, words))]
+    names = await asyncio.to_thread(names_in, sql)
+    named = [file for file in files if any(map(file.has, names))]
     blobs: list[bytes] = []
     for file in named:
         blobs.append(await _original(knowledge, scope, file))

@@ -519,6 +519,26 @@ def test_an_odd_file_spoils_no_other(name: str, data: str, reason: str | None) -
     assert read_answer(answer.model_dump_json().encode(), 2) == answer
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT sum(unit_price) AS total FROM prices",
+        "SELECT total.item FROM prices AS total",
+        "WITH total AS (SELECT sum(unit_price) AS n FROM prices) SELECT n FROM total",
+        "SELECT item FROM prices WHERE item <> 'total' -- total",
+    ],
+)
+async def test_only_files_of_tables_in_the_query_are_read(
+    knowledge: KnowledgeBase, folder: Path, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    await add(knowledge, folder / "total.json", json.dumps(["x" * 500]))
+    monkeypatch.setattr(tabular_analysis, "MAX_FILE_BYTES", len(PRICES))
+    (found,) = read_evidence([await call(knowledge, sql=sql)]).values()
+    assert found.title == "Prices"
+    with pytest.raises(ToolFailedError, match=r"total\.json' is larger than"):
+        await call(knowledge, sql="WITH total AS (SELECT * FROM total) SELECT * FROM total")
+
+
 def test_a_file_that_breaks_its_loading_is_told_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def infer(columns: Any, **more: Any) -> Any:
         if columns[0] == ["break"]:
