@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import io
 import sys
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from graphrag_agent.errors import ParseError, ToolFailedError
-from graphrag_agent.retrieval.ingestion.workers.process import WorkerProcess
+from graphrag_agent.retrieval.ingestion.workers.process import LongAnswerError, SlowWorkerError, WorkerProcess
 from graphrag_agent.tools._job import Job
 from graphrag_agent.tools._table_answer import TableAnswer, TableJob, read_answer
 
@@ -31,18 +30,19 @@ async def run_job(job: TableJob, blobs: Sequence[bytes], *, seconds: float) -> T
 
 
 def _answer(run: Job, job: TableJob, blobs: Sequence[bytes], seconds: float) -> TableAnswer:
-    told = b"\n".join([job.model_dump_json().encode(), b"".join(blobs)])
+    told = b"".join([job.model_dump_json().encode(), b"\n", *blobs])  # not on the event loop
     process = WorkerProcess(COMMAND)
-    began = time.monotonic()
     try:
         with run.killed_by(process.kill):
             line = process.ask("job", io.BytesIO(told), len(told), seconds=seconds, seen=len)
         return read_answer(line, len(blobs))
+    except SlowWorkerError as error:
+        raise ToolFailedError(
+            f"took more than {seconds:g} seconds; ask for fewer or smaller tables, or a simpler query"
+        ) from error
+    except LongAnswerError as error:
+        raise ToolFailedError("there is more to tell than can be read; ask for fewer tables or columns") from error
     except ParseError as error:
-        if time.monotonic() - began >= seconds:
-            raise ToolFailedError(
-                f"took more than {seconds:g} seconds; ask for fewer or smaller tables, or a simpler query"
-            ) from error
         raise ToolFailedError(
             "broke down, out of memory most likely; aggregate, filter, or ask for fewer tables"
         ) from error

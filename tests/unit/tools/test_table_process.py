@@ -11,6 +11,7 @@ import pytest
 from graphrag_agent import Scope
 from graphrag_agent.documents import Document
 from graphrag_agent.errors import ToolFailedError
+from graphrag_agent.retrieval.ingestion.workers import process
 from graphrag_agent.tools import _table_process
 from graphrag_agent.tools._table_answer import FileAsked, TableAnswer, TableJob
 from graphrag_agent.tools._table_process import run_job
@@ -79,6 +80,13 @@ async def test_an_answer_of_another_form_is_none(monkeypatch: pytest.MonkeyPatch
 async def test_a_process_that_dies_or_hangs_or_never_ends_its_line_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, "")
     with pytest.raises(ToolFailedError, match="out of memory most likely"):
+        await run_job(TableJob(files=[]), [], seconds=5)
+    answering(monkeypatch, told().rstrip("\n"))
+    with pytest.raises(ToolFailedError, match="out of memory most likely"):
+        await run_job(TableJob(files=[]), [], seconds=5)
+    monkeypatch.setattr(process, "MAX_ANSWER_BYTES", 1_000)
+    answering(monkeypatch, "x" * 2_000)
+    with pytest.raises(ToolFailedError, match="more to tell than can be read; ask for fewer tables or columns"):
         await run_job(TableJob(files=[]), [], seconds=5)
     monkeypatch.setattr(_table_process, "COMMAND", (sys.executable, "-c", "import time; time.sleep(60)"))
     with pytest.raises(ToolFailedError, match=r"took more than 0\.5 seconds"):

@@ -21,6 +21,14 @@ _KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG", "SYST
 _BLOCK = 1 << 20
 
 
+class SlowWorkerError(ParseError):
+    """The process was killed because it took too long."""
+
+
+class LongAnswerError(ParseError):
+    """The process was ended because its answer had no end."""
+
+
 class WornWorkerError(ParseError):
     """The process ended without an answer, and had read other files before, which may be at fault."""
 
@@ -55,7 +63,7 @@ class WorkerProcess:
     def ask(self, name: str, file: BinaryIO, size: int, *, seconds: float, seen: Callable[[bytes], object]) -> bytes:
         """The answer to the next `size` bytes of the file, which `seen` gets too: one line.
 
-        Raises ParseError, and the process is gone, when it hung, died or said too much.
+        Raises ParseError, and the process is gone, when it died, and the kinds above where it hung or said too much.
         """
         timed_out = threading.Event()
 
@@ -82,9 +90,11 @@ class WorkerProcess:
             self._is_fresh = False
             return line
         if timed_out.is_set():
-            raise ParseError(f"took more than {seconds:.2g} seconds to read; split it, or save it in another format")
+            raise SlowWorkerError(
+                f"took more than {seconds:.2g} seconds to read; split it, or save it in another format"
+            )
         if len(line) > MAX_ANSWER_BYTES:
-            raise ParseError("has too much text for one document; split it into smaller files")
+            raise LongAnswerError("has too much text for one document; split it into smaller files")
         reason = "its parser broke down (out of 1 GB of memory, or damaged); split it, or save it anew"
         raise (ParseError(reason) if self._is_fresh else WornWorkerError(reason, seconds - (time.monotonic() - began)))
 
