@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,8 @@ MOST_AT_ONCE = 2
 """Processes; each may take two gigabytes, so further calls wait."""
 
 _threads = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="graphrag-agent-tables")
+if hasattr(os, "register_at_fork"):  # a forked child has none of the threads, but believes it does
+    os.register_at_fork(after_in_child=lambda: ThreadPoolExecutor.__init__(_threads, MOST_AT_ONCE))
 
 
 async def run_job(job: TableJob, blobs: Sequence[bytes], *, seconds: float) -> TableAnswer:

@@ -42,8 +42,8 @@ from graphrag_agent.tools.evidence_message import render_evidence
 from graphrag_agent.tools.made_evidence import made_evidence
 from graphrag_agent.tools.spec import ToolSpec
 
-TIMEOUT_SECONDS = 40.0
-"""With the wait for other calls' processes."""
+TIMEOUT_SECONDS = 60.0
+"""With the wait for a call before it, and the start of the process."""
 MAX_FILE_BYTES = 50_000_000
 """Of one file, and of all that a query reads."""
 MAX_DESCRIBED_FILES = 8

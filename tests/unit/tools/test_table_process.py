@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 import sys
 from typing import Any
 
@@ -91,6 +94,26 @@ async def test_a_process_that_dies_or_hangs_or_never_ends_its_line_is_told(monke
     monkeypatch.setattr(_table_process, "COMMAND", (sys.executable, "-c", "import time; time.sleep(60)"))
     with pytest.raises(ToolFailedError, match=r"took more than 0\.5 seconds"):
         await run_job(TableJob(files=[]), [], seconds=0.5)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_runs_jobs_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, told())
+
+    async def ask() -> int:
+        async with asyncio.timeout(10):
+            return len((await run_job(ONE_FILE, [b""], seconds=5)).tables)
+
+    assert asyncio.run(ask()) == 1
+    child = os.fork()
+    if child == 0:
+        signal.alarm(15)
+        try:
+            os._exit(asyncio.run(ask()))
+        finally:
+            os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
 
 class OneDocument:
