@@ -172,10 +172,7 @@ def _records(name: str, records: Sequence[Record]) -> RawTable:
 
 
 def _read_parquet(data: bytes) -> list[RawTable]:
-    size = read_parquet_rows(data, max_rows=0, max_columns=MAX_COLUMNS)
-    if size.row_count * len(size.names) > MAX_CELLS:
-        raise ParseError(_TOO_LARGE)
-    found = read_parquet_rows(data, max_rows=size.row_count, max_columns=MAX_COLUMNS)
+    found = read_parquet_rows(data, max_columns=MAX_COLUMNS, max_cells=MAX_CELLS)
     if not found.rows:
         return []
     return [

@@ -82,6 +82,16 @@ def test_a_table_of_too_many_cells_is_refused_before_it_is_built(monkeypatch: py
         read_tables(".csv", wide)
 
 
+def test_a_parquet_of_too_many_cells_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="the extra tools is not installed")
+    path = tmp_path / "made.parquet"
+    duckdb.sql("SELECT g AS a, g AS b FROM range(50) AS r(g)").write_parquet(str(path))
+    assert one(".parquet", path.read_bytes()).rows == (1, 50)
+    monkeypatch.setattr(_table_reading, "MAX_CELLS", 99)
+    with pytest.raises(ParseError, match="more than 99 cells; split it into smaller files"):
+        read_tables(".parquet", path.read_bytes())
+
+
 @needs_kreuzberg
 def test_a_sheet_says_where_its_cells_are() -> None:
     cells = {"C4": "Name", "D4": "Amount", "C5": "a", "D5": 1.5, "C6": "b", "D6": "007"}

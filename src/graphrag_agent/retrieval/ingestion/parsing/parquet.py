@@ -19,6 +19,7 @@ from graphrag_agent.retrieval.ingestion.parsing.table import CELL_SEPARATOR
 
 SHOWN_ROWS = 100
 SHOWN_COLUMNS = 200
+_MEMORY = "400MB"
 
 
 class ParquetRows(NamedTuple):
@@ -53,10 +54,12 @@ def parse_parquet(data: bytes, title: str) -> ParsedDocument:
     return ParsedDocument(text=text, title=title, source_type="parquet", sections=tuple(sections))
 
 
-def read_parquet_rows(data: bytes, *, max_rows: int, max_columns: int) -> ParquetRows:
+def read_parquet_rows(
+    data: bytes, *, max_columns: int, max_rows: int | None = None, max_cells: int | None = None
+) -> ParquetRows:
     """The first rows and columns. A hostile file is read by native code, so call it in a worker process only.
 
-    Raises ParseError for a damaged file, and without DuckDB.
+    Raises ParseError for a damaged file, for one whose rows have more cells than `max_cells`, and without DuckDB.
     """
     if importlib.util.find_spec("duckdb") is None:
         raise ParseError("needs an extra; run pip install 'graphrag-agent[tools]'")
@@ -64,23 +67,29 @@ def read_parquet_rows(data: bytes, *, max_rows: int, max_columns: int) -> Parque
 
     with _as_file(data) as path, duckdb.connect(":memory:") as connection:
         connection.execute("SET temp_directory = ''")
-        connection.execute("SET memory_limit = '400MB'")
+        connection.execute(f"SET memory_limit = '{_MEMORY}'")
         connection.execute("SET threads = 1")
         try:
             described = connection.execute("SELECT * FROM read_parquet(?) LIMIT 0", [path]).description or []
             names = [column[0] for column in described[:max_columns]]
             counted = connection.execute("SELECT count(*) FROM read_parquet(?)", [path]).fetchone()
+            row_count = counted[0] if counted else 0
+            if max_cells is not None and row_count * len(names) > max_cells:
+                raise ParseError(f"has more than {max_cells:,} cells; split it into smaller files")
             chosen = ", ".join(f"CAST({_quoted(name)} AS VARCHAR)" for name in names)
             rows = connection.execute(f"SELECT {chosen} FROM read_parquet(?) LIMIT ?", [path, max_rows])  # noqa: S608
             return ParquetRows(
                 names,
                 [str(column[1]) for column in described[:max_columns]],
-                counted[0] if counted else 0,
+                row_count,
                 rows.fetchall(),
                 len(described) - len(names),
             )
+        except duckdb.OutOfMemoryException as error:
+            raise ParseError(f"needs more than {_MEMORY} of memory; split it into smaller files") from error
         except duckdb.Error as error:
-            raise ParseError(f"damaged or not a parquet file ({str(error)[:160]}); write it anew") from error
+            told = str(error).partition("\n")[0].replace(f" '{path}'", "").replace(path, "it")[:160]
+            raise ParseError(f"damaged or not a parquet file ({told}); write it anew") from error
 
 
 @contextmanager
