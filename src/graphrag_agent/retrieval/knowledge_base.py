@@ -295,9 +295,7 @@ class KnowledgeBase:
         Raises DocumentNotFoundError when it isn't in the scope; KnowledgeBaseError when the file is gone, has changed
         or is larger than `max_bytes`.
         """
-        document = await self._store.document(document_id, scope or _own_scope())
-        if document is None:
-            raise DocumentNotFoundError(f"no document {document_id!r} in this scope; list them with documents()")
+        document = await self.adocument(document_id, scope)
         return await asyncio.to_thread(read_original, document, self._root, max_bytes=max_bytes)
 
     async def adelete(self, document_id: str, scope: Scope | None = None) -> bool:

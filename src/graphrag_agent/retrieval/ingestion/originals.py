@@ -13,16 +13,16 @@ from graphrag_agent.retrieval.ingestion.preparation import IngestTarget, content
 def read_original(document: Document, root: Path, *, max_bytes: int) -> bytes:
     """The file's bytes, proved by the stored hash to be those that were ingested.
 
-    Raises KnowledgeBaseError where the file is gone, larger than `max_bytes`, or another one by now.
+    Raises KnowledgeBaseError where the file is gone, not ours to read, larger than `max_bytes`, or another one by now.
     """
     target = IngestTarget(root, document.tenant, document.collection, document.groups, document.metadata)
     path = root / document.source
-    # a link that now leads elsewhere would be another document
-    if not path.is_file() or document_id(path, target) != document.id:
-        raise KnowledgeBaseError(
-            f"the file {document.source!r} is not where it was ingested; put it back, or run graphrag-agent update"
-        )
     try:
+        # a link that now leads elsewhere would be another document
+        if not path.is_file() or document_id(path, target) != document.id:
+            raise KnowledgeBaseError(
+                f"the file {document.source!r} is not where it was ingested; put it back, or run graphrag-agent update"
+            )
         with path.open("rb") as file:
             data = file.read(max_bytes + 1)
     except OSError as error:

@@ -69,6 +69,21 @@ def test_one_that_is_gone_or_a_link_or_a_folder_is_not_read(knowledge: Knowledge
             file.unlink()
 
 
+@pytest.mark.parametrize("method", ["stat", "open"])
+def test_one_that_we_may_not_read_is_told(
+    knowledge: KnowledgeBase, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    (document,) = knowledge.documents(STAFF)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched, pytest.raises(KnowledgeBaseError) as refused:
+        patched.setattr(Path, method, refuse)
+        knowledge.original(document.id, max_bytes=100, scope=STAFF)
+    assert str(refused.value) == f"the file {document.source!r} can't be read (Permission denied)"
+
+
 def test_one_that_is_too_large_is_not_read(knowledge: KnowledgeBase) -> None:
     (document,) = knowledge.documents(STAFF)
     assert knowledge.original(document.id, max_bytes=len(TEXT), scope=STAFF) == TEXT.encode()
