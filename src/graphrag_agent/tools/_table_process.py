@@ -33,11 +33,11 @@ async def run_job(job: TableJob, blobs: Sequence[bytes], *, seconds: float) -> T
 
 
 def _answer(run: Job, job: TableJob, blobs: Sequence[bytes], seconds: float) -> TableAnswer:
-    told = b"".join([job.model_dump_json().encode(), b"\n", *blobs])  # not on the event loop
+    told, data = job.model_dump_json(), b"".join(blobs)  # not on the event loop
     process = WorkerProcess(COMMAND)
     try:
         with run.killed_by(process.kill):
-            line = process.ask("job", io.BytesIO(told), len(told), seconds=seconds, seen=len)
+            line = process.ask(told, io.BytesIO(data), len(data), seconds=seconds, seen=len)
         return read_answer(line, len(blobs))
     except SlowWorkerError as error:
         raise ToolFailedError(

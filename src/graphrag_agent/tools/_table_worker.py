@@ -1,25 +1,25 @@
 """The program of a process that loads files into DuckDB and runs one query over them.
 
-It gets a line of JSON from its starter (`size`), then that many bytes: a line with the `TableJob`, and the files one
-behind the other. It answers with one line, a `TableAnswer`. It may write no file, has limits of time and memory, and
-ends after its answer, so nothing of one call is there for the next.
+A request's name is a `TableJob`, its bytes are the job's files one behind the other; the answer is a `TableAnswer`. It
+may write no file, has limits of time and memory, and is killed after its answer, so nothing of one call is there for
+the next.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any, BinaryIO
+from typing import Any
 
 from graphrag_agent.errors import ParseError, ToolArgumentError
+from graphrag_agent.retrieval.ingestion.workers.program import main
 from graphrag_agent.tools._sql_guard import CheckedQuery
 from graphrag_agent.tools._table_answer import (
+    CALL_SECONDS,
     MAX_CELL_CHARACTERS,
     MAX_RESULT_COLUMNS,
     MAX_RESULT_ROWS,
@@ -37,8 +37,6 @@ from graphrag_agent.tools._table_query import check, reads_of
 from graphrag_agent.tools._table_reading import RawTable, read_tables
 from graphrag_agent.tools._table_types import infer_types
 
-CALL_SECONDS = 25
-"""With reading the files; whoever started us kills us then, and an alarm does where he is gone."""
 MAX_MEMORY_BYTES = 2_000_000_000
 DUCKDB_MEMORY = "500MB"
 MAX_TABLES = 100
@@ -194,18 +192,6 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _limit() -> None:
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy would reserve memory for each core
-    if hasattr(signal, "alarm"):
-        signal.alarm(CALL_SECONDS + 5)  # nobody handles it, so it ends even native code
-    try:
-        import resource
-    except ImportError:  # no such limits on Windows; the time limit holds
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
 def _forbid_files() -> None:
     """No file can be written from here on; a Parquet file is handed over as one in memory before."""
     try:
@@ -215,27 +201,15 @@ def _forbid_files() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
-def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    size = json.loads(requests.readline())["size"]
-    told = requests.read(size)
-    line, _, rest = told.partition(b"\n")
-    job = TableJob.model_validate_json(line)
+def _answer_request(told: str, data: bytes) -> bytes:
+    job = TableJob.model_validate_json(told)
     blobs, start = [], 0
     for file in job.files:
-        blobs.append(rest[start : start + file.size])
+        blobs.append(data[start : start + file.size])
         start += file.size
-    answer = answer_job(job, blobs, before_query=_forbid_files)
-    answers.write(answer.model_dump_json().encode() + b"\n")
-    answers.flush()
-
-
-def main() -> None:
-    """Serve over standard input and output, which parsers then no longer write to."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    _limit()
-    _serve(sys.stdin.buffer, answers)
+    return answer_job(job, blobs, before_query=_forbid_files).model_dump_json().encode()
 
 
 if __name__ == "__main__":
-    main()
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy would reserve memory for each core
+    main(_answer_request, memory_bytes=MAX_MEMORY_BYTES, seconds=CALL_SECONDS)

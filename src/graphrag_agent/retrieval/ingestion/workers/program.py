@@ -29,11 +29,11 @@ _WORN_BYTES = MAX_MEMORY_BYTES // 3
 """A worker that once needed more than this may not give it back, so it ends after its answer."""
 
 
-def serve(requests: BinaryIO, answers: BinaryIO, answer: Callable[[str, bytes], bytes]) -> None:
+def serve(requests: BinaryIO, answers: BinaryIO, answer: Callable[[str, bytes], bytes], seconds: float) -> None:
     """Answer requests until there are no more, or a file has left too little memory for the next."""
     while line := requests.readline():
         request = json.loads(line)
-        _set_alarm(int(PARSE_SECONDS) + _SPARE_SECONDS)
+        _set_alarm(int(seconds) + _SPARE_SECONDS)
         answers.write(answer(request["name"], requests.read(request["size"])) + b"\n")
         answers.flush()
         _set_alarm(0)
@@ -96,26 +96,32 @@ def _peak_memory() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _limit_memory() -> None:
+def _limit_memory(most: int) -> None:
     try:
         import resource
     except ImportError:  # no such limit on Windows; the time limit holds
         return
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    allowed = MAX_MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MAX_MEMORY_BYTES, hard)
+    allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(resource.RLIMIT_AS, (allowed, allowed))  # nobody may raise a limit
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def main(answer: Callable[[str, bytes], bytes] = answer_file) -> None:
+def main(
+    answer: Callable[[str, bytes], bytes] = answer_file,
+    *,
+    memory_bytes: int | None = None,
+    seconds: float | None = None,
+) -> None:
     """Serve over standard input and output, which parsers then no longer write to.
 
-    `answer` makes one line, without its end, from a request's name and bytes.
+    `answer` makes one line, without its end, from a request's name and bytes; without limits of its own those of a
+    file hold.
     """
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    _limit_memory()
-    serve(sys.stdin.buffer, answers, answer)
+    _limit_memory(memory_bytes or MAX_MEMORY_BYTES)
+    serve(sys.stdin.buffer, answers, answer, seconds or PARSE_SECONDS)
 
 
 if __name__ == "__main__":
