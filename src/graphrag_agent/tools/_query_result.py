@@ -30,13 +30,13 @@ class Rows(NamedTuple):
 def render_table(rows: Rows) -> str:
     """The rows as a Markdown table; the columns alone where there are none."""
     lines = [_line(_header(rows)), _line(["---"] * len(rows.columns))]
-    lines += [_line([_shown(value) for value in row]) for row in rows.rows]
+    lines += map(row_line, rows.rows)
     return "\n".join(lines)
 
 
 def fitted(rows: Rows, max_characters: int) -> Rows:
     """So many of the rows that their table has at most `max_characters`: one at least, if need be of few columns."""
-    cells = [_header(rows), *([_shown(value) for value in row] for row in rows.rows[:1])]
+    cells = [_header(rows), *([shown_value(value) for value in row] for row in rows.rows[:1])]
     size, width = 0, 0
     for column in zip(*cells, strict=True):
         size += sum(len(cell) + 3 for cell in column) + len("--- | ")
@@ -46,11 +46,23 @@ def fitted(rows: Rows, max_characters: int) -> Rows:
     cut = Rows([*rows.columns[:width]], [row[:width] for row in rows.rows], rows.is_cut, len(rows.columns) - width)
     size, shown = len(render_table(cut._replace(rows=cut.rows[:1]))), min(1, len(rows.rows))
     for row in cut.rows[1:]:
-        size += 1 + len(_line([_shown(value) for value in row]))
+        size += 1 + len(row_line(row))
         if size > max_characters:
             break
         shown += 1
     return cut._replace(rows=cut.rows[:shown], is_cut=rows.is_cut or shown < len(rows.rows))
+
+
+def row_line(values: Sequence[str | None]) -> str:
+    """A row of such a table."""
+    return _line(list(map(shown_value, values)))
+
+
+def shown_value(value: str | None) -> str:
+    """On one line, with no bar that would end it. NULL is a word; a text of that word, and an empty one, are quoted."""
+    if value is None:
+        return "NULL"
+    return f"'{value}'" if value in ("", "NULL") else _escaped(value)
 
 
 def value_text(value: Any) -> str | None:
@@ -94,13 +106,6 @@ def _shortened(text: str, length: int) -> str:
 
 def _header(rows: Rows) -> list[str]:
     return [_escaped(_shortened(name, len(name))) for name in rows.columns]
-
-
-def _shown(value: str | None) -> str:
-    """NULL is a word; a text of that word, and an empty one, stand in quotes."""
-    if value is None:
-        return "NULL"
-    return f"'{value}'" if value in ("", "NULL") else _escaped(value)
 
 
 def _escaped(text: str) -> str:

@@ -9,12 +9,13 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from graphrag_agent.tools._query_result import MAX_CELL_CHARACTERS
+
 QUERY_SECONDS = 10.0
 CALL_SECONDS = 25.0
 """For reading the files and the query."""
 MAX_RESULT_ROWS, MAX_RESULT_COLUMNS = 50, 40
 """Of a result; more would be read by nobody."""
-MAX_CELL_CHARACTERS = 300
 _MAX_VALUE_CHARACTERS = MAX_CELL_CHARACTERS + 50
 """With what a cut value says of its length."""
 _Name = Field(max_length=200)

@@ -31,13 +31,16 @@ def check(sql: str, tables: Sequence[TableTold], others: Sequence[str]) -> Check
 def reads_of(query: CheckedQuery, tables: Sequence[TableTold]) -> list[ReadTold]:
     """The tables that the query reads, each with the columns that it names, or all where it names none or asks for *.
 
-    A column counts for each of the tables that has one of that name.
+    A column counts for each of the tables that has one of that name, and NATURAL asks for all.
     """
     from sqlglot import exp, parse_one
 
     tree = parse_one(query.sql, dialect=DIALECT)
+    joins = list(tree.find_all(exp.Join))
     has_star = any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
-    named = {column.name.casefold() for column in tree.find_all(exp.Column)}
+    has_star = has_star or any(join.args.get("method") == "NATURAL" for join in joins)
+    used = [name for join in joins for name in join.args.get("using") or ()]
+    named = {column.name.casefold() for column in [*tree.find_all(exp.Column), *used]}
     read = {table.name for table in query.tables}
     found = []
     for at, table in enumerate(tables):

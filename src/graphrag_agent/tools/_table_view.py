@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from graphrag_agent.tools._query_result import row_line, shown_value
 from graphrag_agent.tools._sheet_places import column_letters
 from graphrag_agent.tools._table_answer import ColumnTold, ResultTold, TableTold, cut
 
@@ -45,7 +46,9 @@ def render_result(result: ResultTold, tables: Sequence[str]) -> str:
         rest = "there are more: aggregate, filter, or read on with LIMIT and OFFSET"
         lines.append(f"The first {_count(shown.row_count, 'row')}; {rest}")
     elif shown.row_count == 1:
-        told = "; ".join(f"{name}: {_cell(value)}" for name, value in zip(result.columns, result.rows[0], strict=True))
+        told = "; ".join(
+            f"{name}: {shown_value(value)}" for name, value in zip(result.columns, result.rows[0], strict=True)
+        )
         lines.append(f"1 row from {', '.join(tables)}: {cut(told, MAX_SENTENCE_CHARACTERS)}")
     else:
         lines.append(_count(shown.row_count, "row"))
@@ -85,26 +88,17 @@ class _Shown(NamedTuple):
 
 def _fitting(header: Sequence[str], rows: Sequence[_Row]) -> _Shown:
     """A Markdown table of as many rows as there is room for."""
-    lines = [_line(header), "|" + "---|" * len(header)]
+    lines = [row_line(header), "|" + "---|" * len(header)]
     left = MAX_TEXT_CHARACTERS - sum(map(len, lines))
     count = 0
     for row in rows:
-        line = _line(row)
+        line = row_line(row)
         left -= len(line) + 1
         if left < 0 and count:
             break
         lines.append(line)
         count += 1
     return _Shown(lines, count)
-
-
-def _line(cells: _Row) -> str:
-    return "|" + "|".join(f" {_cell(cell)} " for cell in cells) + "|"
-
-
-def _cell(value: str | None) -> str:
-    """On one line, and with no bar that would end it."""
-    return "NULL" if value is None else " ".join(value.replace("\\", "\\\\").replace("|", "\\|").split())
 
 
 def _count(number: int, what: str) -> str:

@@ -7,20 +7,17 @@ the next.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, time
-from decimal import Decimal
 from typing import Any
 
 from graphrag_agent.errors import ParseError, ToolArgumentError
 from graphrag_agent.retrieval.ingestion.workers.program import main
+from graphrag_agent.tools._query_result import value_text
 from graphrag_agent.tools._sql_guard import CheckedQuery
 from graphrag_agent.tools._table_answer import (
     CALL_SECONDS,
-    MAX_CELL_CHARACTERS,
     MAX_RESULT_COLUMNS,
     MAX_RESULT_ROWS,
     ColumnTold,
@@ -173,23 +170,8 @@ def _message(error: Exception) -> str:
 
 
 def _texts(row: Sequence[Any]) -> list[str | None]:
-    return [None if value is None else cut(_text(value), MAX_CELL_CHARACTERS) for value in row]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:.15g}"  # the 16th digit of a sum is noise
-    if isinstance(value, Decimal):
-        return f"{value:f}"
-    if isinstance(value, datetime | date | time):
-        return str(value)
-    if isinstance(value, bytes):
-        return value[:MAX_CELL_CHARACTERS].hex()
-    if isinstance(value, dict | list | tuple):
-        return json.dumps(value, ensure_ascii=False, default=_text)
-    return str(value)
+    # the 16th digit of a sum is noise
+    return [value_text(f"{value:.15g}" if isinstance(value, float) else value) for value in row]
 
 
 def _forbid_files() -> None:

@@ -119,6 +119,32 @@ async def test_two_tables_are_joined_and_both_places_are_told(knowledge: Knowled
     assert found.title == "Prices, Staff"
 
 
+@pytest.mark.parametrize(
+    ("join", "places"),
+    [
+        ("JOIN stock USING (item)", ["prices.csv!A2:B4", "stock.csv!A2:B3"]),
+        ("NATURAL JOIN stock", ["prices.csv!A2:C4", "stock.csv!A2:C3"]),
+        (", stock", ["prices.csv!B2:B4", "stock.csv!B2:B3"]),
+    ],
+)
+async def test_columns_that_join_tables_are_read(
+    knowledge: KnowledgeBase, folder: Path, join: str, places: list[str]
+) -> None:
+    await add(knowledge, folder / "stock.csv", "item,pieces,shelf\nbolt,10,a\nnut,20,b\n")
+    message = await call(knowledge, sql=f"SELECT sum(unit_price * pieces) FROM prices {join}")
+    (found,) = read_evidence([message]).values()
+    assert [place.rpartition("/")[2] for place in found.source.split(", ")] == places
+
+
+async def test_an_empty_text_a_text_null_and_no_value_are_told_apart(knowledge: KnowledgeBase) -> None:
+    sql = (
+        "SELECT '' AS a, 'NULL' AS b, NULL AS c, 'x' || chr(10) || 'y' AS d, 0.1 + 0.2::DOUBLE AS e FROM prices LIMIT 1"
+    )
+    (found,) = read_evidence([await call(knowledge, sql=sql)]).values()
+    assert "| '' | 'NULL' | NULL | x ⏎ y | 0.3 |" in found.text
+    assert "a: ''; b: 'NULL'; c: NULL; d: x ⏎ y; e: 0.3" in found.text
+
+
 async def test_sheets_are_tables_of_their_own(knowledge: KnowledgeBase, folder: Path) -> None:
     pytest.importorskip("kreuzberg", reason="the extra docs is not installed")
     sheet = {"B3": "Team", "C3": "Cups", "B4": "Blues", "C4": 1, "B5": "Leafs", "C5": 13}
