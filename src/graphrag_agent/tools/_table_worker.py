@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from graphrag_agent.errors import ParseError, ToolArgumentError
@@ -98,11 +99,15 @@ def _set_all(connection: Any, settings: Sequence[str]) -> None:
 
 
 def _load(connection: Any, file: int, base: str, raw_tables: Sequence[RawTable]) -> list[TableTold]:
+    first, *others = raw_tables[:MAX_TABLES]
+    if left_out := len(raw_tables) - 1 - len(others):
+        note = f"{left_out} more table{' of this file is' if left_out == 1 else 's of this file are'} left out"
+        first = replace(first, notes=(*first.notes, note))
     names = [base]
-    if len(raw_tables) > 1:
-        sheets = unique_names([raw.sheet for raw in raw_tables[:MAX_TABLES]], "sheet")
+    if others:
+        sheets = unique_names([raw.sheet for raw in (first, *others)], "sheet")
         names = [f"{base}{SHEET_SEPARATOR}{sheet.strip('_')}" for sheet in sheets]
-    return [_load_table(connection, file, name, raw) for name, raw in zip(names, raw_tables, strict=False)]
+    return [_load_table(connection, file, name, raw) for name, raw in zip(names, (first, *others), strict=True)]
 
 
 def _load_table(connection: Any, file: int, name: str, raw: RawTable) -> TableTold:

@@ -546,6 +546,21 @@ def test_an_odd_file_spoils_no_other(name: str, data: str, reason: str | None) -
 
 
 @pytest.mark.parametrize(
+    ("count", "notes"),
+    [
+        (100, []),
+        (101, ["1 more table of this file is left out"]),
+        (103, ["3 more tables of this file are left out"]),
+    ],
+)
+def test_sheets_beyond_a_hundred_are_counted(count: int, notes: list[str]) -> None:
+    book = json.dumps({f"s{at}": [{"a": at}] for at in range(count)}).encode()
+    answer = answer_job(TableJob(files=[FileAsked(name="book", suffix=".json", size=len(book))]), [book])
+    assert (len(answer.tables), answer.tables[-1].name) == (100, "book__s99")
+    assert [note for table in answer.tables for note in table.notes] == notes
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "SELECT sum(unit_price) AS total FROM prices",
