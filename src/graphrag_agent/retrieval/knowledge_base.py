@@ -16,13 +16,13 @@ from graphrag_agent.documents import Chunk, Document
 from graphrag_agent.errors import DocumentNotFoundError, SettingsError
 from graphrag_agent.identity import acting_principal
 from graphrag_agent.retrieval.embedders import Embedder, resolve_embedder
-from graphrag_agent.retrieval.ingestion.background import BackgroundFill
-from graphrag_agent.retrieval.ingestion.embedding import EmbeddingReport, VectorsTold, fill_vectors
+from graphrag_agent.retrieval.ingestion.embedding import EmbeddingReport
 from graphrag_agent.retrieval.ingestion.labels import checked_groups, checked_metadata, checked_name
 from graphrag_agent.retrieval.ingestion.originals import read_original
 from graphrag_agent.retrieval.ingestion.pipeline import IngestReport, Progress, ingest
 from graphrag_agent.retrieval.ingestion.preparation import IngestTarget
 from graphrag_agent.retrieval.ingestion.updating import UpdateReport, remove_document, update_documents
+from graphrag_agent.retrieval.ingestion.vectors import Vectors
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.hybrid import search
 from graphrag_agent.retrieval.search.options import SearchChoices, SearchOptions
@@ -77,7 +77,7 @@ class KnowledgeBase:
         self._root = root
         self._reranker = reranker
         self._options = options or SearchOptions()
-        self._background = BackgroundFill(store, embedder) if embedder else None
+        self._vectors = Vectors(store, embedder)
 
     @classmethod
     def open(
@@ -115,7 +115,7 @@ class KnowledgeBase:
         opened = cls(open_store(location), chosen, root, second_look, options)
         if reembed:
             try:
-                run_sync(opened._drop_others_vectors())
+                run_sync(opened._vectors.drop_others())
             except BaseException:
                 opened.close()
                 raise
@@ -167,7 +167,7 @@ class KnowledgeBase:
 
         Raises SettingsError for a path that doesn't exist, a reserved group or a reserved metadata key.
         """
-        await self._check_embedder(writing=True)
+        await self._vectors.refuse_others(writing=True)
         target = IngestTarget(
             root=self._root,
             tenant=checked_name("tenant", acting_principal().tenant if tenant is None else tenant),
@@ -178,7 +178,7 @@ class KnowledgeBase:
         named = [paths] if isinstance(paths, str | Path) else list(paths)
         report = await ingest(self._store, named, target, progress)
         place = Scope(target.tenant, frozenset(target.groups), frozenset({target.collection}))
-        vectors = await self._vectors(place, progress, wait=wait_for_vectors)
+        vectors = await self._vectors.make(place, progress, wait=wait_for_vectors)
         return replace(report, pending=vectors.pending, embedding_problem=vectors.own_problem)
 
     async def aupdate(
@@ -195,18 +195,18 @@ class KnowledgeBase:
         What is stored of a file that fails stays as it is; `remove_missing` deletes the documents whose file is gone.
         Raises KnowledgeBaseError for an id that isn't in the scope.
         """
-        await self._check_embedder(writing=True)
+        await self._vectors.refuse_others(writing=True)
         scope = scope or _own_scope()
         report = await update_documents(
             self._store, self._root, scope, document_ids, remove_missing=remove_missing, progress=progress
         )
-        vectors = await self._vectors(scope, progress, wait=wait_for_vectors)
+        vectors = await self._vectors.make(scope, progress, wait=wait_for_vectors)
         return replace(report, pending=vectors.pending, embedding_problem=vectors.own_problem)
 
     async def aembed_pending(self, *, progress: Progress | None = None, scope: Scope | None = None) -> EmbeddingReport:
         """Make the vectors that are missing, of all tenants, and wait; the report's `pending` is the scope's."""
-        await self._check_embedder(writing=True)
-        return await self._vectors(scope or _own_scope(), progress, wait=True)
+        await self._vectors.refuse_others(writing=True)
+        return await self._vectors.make(scope or _own_scope(), progress, wait=True)
 
     async def areembed(self, *, progress: Progress | None = None, scope: Scope | None = None) -> EmbeddingReport:
         """Drop all vectors, of all tenants, and make them anew; words answer meanwhile.
@@ -216,7 +216,7 @@ class KnowledgeBase:
         if self._embedder is None:
             raise SettingsError("there is no embedder to make vectors with: open the knowledge base with one")
         await self._store.drop_vectors()
-        return await self._vectors(scope or _own_scope(), progress, wait=True)
+        return await self._vectors.make(scope or _own_scope(), progress, wait=True)
 
     async def asearch(
         self,
@@ -232,10 +232,9 @@ class KnowledgeBase:
         `fusion`, `strategy`, `diversity` and `rerank=False` change this search only.
         """
         options = self._options.asked(**choices)
-        await self._check_embedder(writing=False)
+        await self._vectors.refuse_others(writing=False)
         scope = scope or _own_scope()
-        if self._background:
-            self._background.start_once()
+        self._vectors.resume()
         return await search(self._store, self._embedder, query, scope, top_k, legs, self._reranker, options)
 
     def as_retriever(
@@ -310,14 +309,13 @@ class KnowledgeBase:
     async def astats(self, scope: Scope | None = None) -> KnowledgeBaseStats:
         """Counts of the scope."""
         counts, profile = await self._store.counts(scope or _own_scope()), await self._store.profile()
-        problem = self._background.problem if self._background and counts.pending else None
+        problem = self._vectors.problem if counts.pending else None
         embedder = profile.embedder if profile else None
         return KnowledgeBaseStats(counts.documents, counts.chunks, embedder, counts.pending, problem)
 
     async def aclose(self) -> None:
         """Stop what is done in the background and let others open the folder. A second call does nothing."""
-        if self._background:
-            await self._background.stop()
+        await self._vectors.stop()
         await self._store.aclose()
 
     ingest = sync_twin(aingest)
@@ -349,29 +347,6 @@ class KnowledgeBase:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
-
-    async def _vectors(self, scope: Scope, progress: Progress | None, *, wait: bool) -> EmbeddingReport:
-        if self._embedder is None or self._background is None:
-            return EmbeddingReport(0, (await self._store.counts(scope)).pending)
-        if not wait:
-            self._background.start()
-            return EmbeddingReport(0, (await self._store.counts(scope)).pending)
-        told = VectorsTold(progress, (await self._store.counts(scope)).pending) if progress else None
-        outcome = await fill_vectors(self._store, self._embedder, told)
-        pending = (await self._store.counts(scope)).pending
-        self._background.problem = outcome.problem
-        if outcome.error:
-            self._background.start_later()
-        return EmbeddingReport(outcome.embedded + outcome.reused, pending, outcome.problem)
-
-    async def _drop_others_vectors(self) -> None:
-        profile = await self._store.profile()
-        if profile and self._embedder and profile.embedder != self._embedder.identity:
-            await self._store.drop_vectors()
-
-    async def _check_embedder(self, *, writing: bool) -> None:
-        given = self._embedder.identity if self._embedder else None
-        refuse_other_embedder(await self._store.profile(), given, writing=writing)
 
 
 def _own_scope() -> Scope:
