@@ -17,10 +17,6 @@ from graphrag_agent.persistence.kept_messages import build_serializer
 from graphrag_agent.settings import Settings
 from graphrag_agent.sync_edge import run_sync
 
-ROWS_AT_ONCE = 4
-"""The saver reads a thread's checkpoints back to the last full copy of its messages. aiosqlite's 64 rows at once would
-bring older copies along, each as large as the thread."""
-
 Kind = Literal["memory", "sqlite", "postgres"]
 
 
@@ -68,7 +64,7 @@ def open_checkpointer_sync(kind: Kind, path: Path, *, url: str = "") -> Iterator
 async def _sqlite(path: Path) -> AsyncIterator[BaseCheckpointSaver[Any]]:
     grouped = _with_extra("grouped_sqlite", "sqlite")
     path = await asyncio.to_thread(path.resolve)  # one file has one name, by which its threads are locked
-    async with grouped.aiosqlite.connect(path, iter_chunk_size=ROWS_AT_ONCE) as connection:
+    async with grouped.aiosqlite.connect(path) as connection:
         saver = grouped.GroupedSqliteSaver(connection, path, serde=build_serializer())
         await saver.setup()
         try:

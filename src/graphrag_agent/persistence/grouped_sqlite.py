@@ -11,7 +11,7 @@ import asyncio
 import contextvars
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -23,13 +23,17 @@ from langgraph.checkpoint.base import (
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from graphrag_agent.errors import CheckpointerError
 from graphrag_agent.persistence.guarded import GuardedSaver
+from graphrag_agent.persistence.sqlite_history import read_history
 from graphrag_agent.persistence.sqlite_rows import SqliteRows
 
 T = TypeVar("T")
@@ -144,13 +148,58 @@ class _Writer:
         return self._connection
 
 
+class _Reader:
+    """The connection for reading a thread's state: one for a saver and its copies.
+
+    A state is read back to the last full copy of the thread, which may be thirty rows ago. Here its rows are stepped
+    through in one go; the base switches to a thread for every few of them, or reads older copies along.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._saver: SqliteSaver | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint-reads")
+
+    async def read(self, serde: SerializerProtocol, call: Callable[[SqliteSaver], T]) -> T:
+        """The call's result, given LangGraph's own saver for sync code, in its thread."""
+
+        def in_thread() -> T:
+            if self._saver is None:
+                connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, check_same_thread=False)
+                self._saver = SqliteSaver(connection)
+            self._saver.serde = serde  # in which copies of a saver differ
+            return call(self._saver)
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, in_thread)
+        except RuntimeError as error:  # the thread has ended
+            raise CheckpointerError(f"the checkpointer is closed: {error}") from None
+
+    async def aclose(self) -> None:
+        """Wait for what is being read, and close the connection."""
+        if self._saver is not None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._saver.conn.close)
+        self._thread.shutdown(wait=False)
+
+
 class _Grouping(AsyncSqliteSaver):
-    """An `AsyncSqliteSaver` with a connection of its own for writing."""
+    """An `AsyncSqliteSaver` with connections of its own for writing and for reading a state."""
 
     def __init__(self, connection: aiosqlite.Connection, path: Path, *, serde: SerializerProtocol) -> None:
         super().__init__(connection, serde=serde)
         self._path = path
         self._writer = _Writer(path)
+        self._reader = _Reader(path)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint, or the thread's newest one."""
+        return await self._reader.read(self.serde, lambda saver: saver.get_tuple(config))
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """What Delta channels are rebuilt from."""
+        return await self._reader.read(self.serde, lambda saver: read_history(saver, config, channels))
 
     async def aput(
         self,
@@ -187,8 +236,9 @@ class _Grouping(AsyncSqliteSaver):
         return await self._writer.run(call)
 
     async def aclose(self) -> None:
-        """Wait for what is being written, and close the connection for it."""
+        """Wait for what is being written and read, and close both connections."""
         await self._writer.aclose()
+        await self._reader.aclose()
 
     async def _write(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         if not self.is_setup:

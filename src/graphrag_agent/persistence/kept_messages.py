@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
+from collections.abc import Hashable
 from typing import Any
 
 import ormsgpack
@@ -33,7 +34,7 @@ class KeptMessages(JsonPlusSerializer):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._kept: OrderedDict[bytes, tuple[Any, int]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
         self._guard = threading.Lock()
 
@@ -48,21 +49,27 @@ class KeptMessages(JsonPlusSerializer):
         if len(data) < MIN_BYTES:
             return self._unpack_ext_hook(code, data)
         name = hashlib.blake2b(data, digest_size=16, salt=code.to_bytes(2, "big")).digest()
-        with self._guard:
-            kept = self._kept.get(name)
-            if kept is not None:
-                self._kept.move_to_end(name)
+        kept = self.recall(name)
         if kept is not None:
-            return _DeltaSnapshot(list(kept[0])) if code == jsonplus.EXT_DELTA_SNAPSHOT else kept[0]
+            return _DeltaSnapshot(list(kept)) if code == jsonplus.EXT_DELTA_SNAPSHOT else kept
         value = self._unpack_ext_hook(code, data)
         if code == jsonplus.EXT_DELTA_SNAPSHOT:
             if isinstance(value.value, list):
-                self._keep(name, list(value.value), len(data))
+                self.keep(name, list(value.value), len(data))
         elif isinstance(value, BaseMessage):
-            self._keep(name, value, len(data))
+            self.keep(name, value, len(data))
         return value
 
-    def _keep(self, name: bytes, value: Any, size: int) -> None:
+    def recall(self, name: Hashable) -> Any:
+        """What is kept under the name; None where nothing is."""
+        with self._guard:
+            if (kept := self._kept.get(name)) is None:
+                return None
+            self._kept.move_to_end(name)
+            return kept[0]
+
+    def keep(self, name: Hashable, value: Any, size: int) -> None:
+        """Keep the value, which has so many bytes when it is encoded, as long as there is room for it."""
         with self._guard:
             if name in self._kept or size > MAX_BYTES:
                 return
