@@ -6,6 +6,8 @@ from langchain_core.tools import tool
 
 from graphrag_agent import Principal, RagAgent, Scope, ToolSpec
 from graphrag_agent.testing import ScriptedChatModel, call
+from graphrag_agent.tools.run_python import build_run_python
+from tests.canned import CannedKnowledge
 
 
 @tool
@@ -52,3 +54,16 @@ def test_tools_that_differ_in_their_description_alone_are_not_mixed_up():
         panel = {"name": "panel", "description": description, "parameters": {"type": "object", "properties": {}}}
         rag.ask("q", context={"client_tools": [panel]})
     assert told == [["Ann's panel"], ["Bob's panel"]]
+
+
+def test_what_a_request_says_of_searches_holds_for_those_that_code_makes():
+    code = "len(search('leave', top_k=9))"
+    with ScriptedChatModel(*[call("run_python", code=code), "done"] * 3) as model:
+        knowledge = CannedKnowledge(lambda query: [f"{query} {number}" for number in range(9)])
+        agent = RagAgent(model=model, knowledge=knowledge, tools=[build_run_python(knowledge=knowledge)])
+        for context in ({}, {"top_k": 2}, {"tools": ["run_python"]}):
+            agent.ask("q", context=context)
+    results = [request.messages[-1].text for request in model.requests[1::2]]
+    assert ["Result:\n9" in results[0], "Result:\n2" in results[1]] == [True, True]
+    assert "this request may not search" in results[2]
+    assert knowledge.top_ks == [9, 2]

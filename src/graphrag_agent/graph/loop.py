@@ -184,6 +184,12 @@ class Request:
             return False
         return not spec.side_effect_free or self.loop.is_research
 
+    @property
+    def most_hits(self) -> int | None:
+        """Most hits of one search, for a tool that searches by itself; 0 where the request leaves out the search."""
+        named = self.context.tools
+        return self.context.top_k if named is None or SEARCH_TOOL in named else 0
+
     @cached_property
     def scope(self) -> Scope:
         """What this request may see."""

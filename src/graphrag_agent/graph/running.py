@@ -68,7 +68,13 @@ async def _run(
 ) -> ToolMessage:
     arguments = spec.validate(call["args"])
     context = request.context
-    given = {"scope": request.scope, "strategy": context.strategy, "rerank": context.rerank, "left": left}
+    given = {
+        "scope": request.scope,
+        "strategy": context.strategy,
+        "rerank": context.rerank,
+        "most_hits": request.most_hits,
+        "left": left,
+    }
     arguments |= {name: value for name, value in given.items() if name in spec.injected}
     if context.top_k is not None and "top_k" in arguments:
         arguments["top_k"] = min(arguments["top_k"], context.top_k)

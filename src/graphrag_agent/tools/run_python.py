@@ -77,10 +77,11 @@ def build_run_python(
         ],
         scope: Annotated[Any, InjectedToolArg],
         rerank: Annotated[Any, InjectedToolArg] = None,
+        most_hits: Annotated[Any, InjectedToolArg] = None,
     ) -> tuple[str, dict[str, Any]]:
         if "\0" in code:
             raise ToolArgumentError("the code has a NUL character in it; write '\\x00' where one is meant")
-        searches = None if knowledge is None else _Searches(knowledge, scope, rerank=rerank)
+        searches = None if knowledge is None else _Searches(knowledge, scope, rerank=rerank, most_hits=most_hits)
         ran = await _run_in_thread(threads, runs, code, searches)
         found = searches.found if searches else []
         evidence = [_evidence(code, ran), *evidence_of(found[:MAX_PASSAGES])]
@@ -98,11 +99,12 @@ def build_run_python(
 
 
 class _Searches:
-    """The searches of one run: under the request's scope, so many and no more; what they found is kept."""
+    """The searches of one run: as the request allows, so many and no more; what they found is kept."""
 
-    def __init__(self, knowledge: Searchable, scope: Scope, *, rerank: Any) -> None:
+    def __init__(self, knowledge: Searchable, scope: Scope, *, rerank: Any, most_hits: int | None) -> None:
         self._knowledge = knowledge
         self._scope = scope
+        self._most_hits = TOP_K_MAX if most_hits is None else most_hits
         self._choices: SearchChoices = {"rerank": False} if rerank is False else {}
         self._count = 0
         self._hits: dict[str, Hit] = {}
@@ -119,8 +121,11 @@ class _Searches:
             raise SearchRefused(f"no more than {MAX_SEARCHES} searches in one run; go on with what was found")
         if not query.strip() or not 1 <= top_k <= TOP_K_MAX:
             raise SearchRefused(f"search takes words to look for and a top_k from 1 to {TOP_K_MAX}")
+        if not self._most_hits:
+            raise SearchRefused("this request may not search; go on without")
+        most = min(top_k, self._most_hits)
         try:
-            result = await self._knowledge.asearch(query, scope=self._scope, top_k=top_k, **self._choices)
+            result = await self._knowledge.asearch(query, scope=self._scope, top_k=most, **self._choices)
         except GraphragError as error:
             raise SearchRefused(f"the search failed: {error}") from error
         for hit in result.hits:

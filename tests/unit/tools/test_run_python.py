@@ -236,6 +236,17 @@ async def test_a_single_passage_that_is_left_out_is_told_as_one() -> None:
     assert note_of(message) == "1 more passage found by the code is not shown; to cite one, search for it."
 
 
+async def test_a_requests_most_hits_hold_inside_and_none_closes_the_search() -> None:
+    knowledge = CannedKnowledge(lambda query: [f"{query} {number}" for number in range(9)])
+    spec = build_run_python(knowledge=knowledge)
+    for most_hits in (None, 2, 20):
+        await run(spec, "search('x', top_k=4)", most_hits=most_hits)
+    assert knowledge.top_ks == [4, 2, 4]
+    with pytest.raises(ToolArgumentError, match="this request may not search"):
+        await run(spec, "search('x')", most_hits=0)
+    assert knowledge.queries == ["x"] * 3
+
+
 async def test_a_request_without_reranking_is_heeded_inside() -> None:
     asked: list[dict[str, Any]] = []
 
@@ -305,7 +316,7 @@ async def test_code_that_is_no_text_is_refused(code: str, reason: str) -> None:
 
 def test_the_model_gives_code_and_nothing_else() -> None:
     spec = build_run_python()
-    assert set(spec.arguments.model_fields) == {"code"} and spec.injected == {"scope", "rerank"}
+    assert set(spec.arguments.model_fields) == {"code"} and spec.injected == {"scope", "rerank", "most_hits"}
     for bad in (
         {"code": "1", "scope": {}},
         {"code": ""},
