@@ -51,9 +51,14 @@ def test_a_long_thread_is_compared_with_its_first_turn(capsys: pytest.CaptureFix
 
 
 def test_a_slow_tool_and_a_slow_message_take_their_time(capsys: pytest.CaptureFixture[str]):
-    rows = run_agent_loop(capsys, "--scenario", "eager")["scenarios"]["eager"]
+    report_ = run_agent_loop(capsys, "--scenario", "eager")
+    rows = report_["scenarios"]["eager"]
     assert all(row["wall_ms"] >= 500 for row in rows.values())
     assert all(rows[name]["wall_ms"] >= 800 for name in ("create_agent", "state_graph", "httpx"))
+    beside = report_["targets"]["eager turn, to the bare loop's less its tool"]
+    assert beside["value"] == pytest.approx(
+        rows["graphrag_agent"]["wall_ms"] / (rows["httpx"]["wall_ms"] - 300), abs=0.001
+    )
 
 
 def test_repeated_searches_run_less_often_here_and_each_time_elsewhere(capsys: pytest.CaptureFixture[str]):
