@@ -125,7 +125,7 @@ def cut_result(text: str, limit: int = RESULT_CHARACTERS) -> str:
 
 def _pieces(value: Any, limit: int, depth: int) -> Iterator[str]:
     if isinstance(value, str | bytes):
-        yield repr(value[: limit + 1])
+        yield _quoted(value, limit)
     elif isinstance(value, int) and not isinstance(value, bool):
         yield str(value) if value.bit_length() <= MAX_INT_BITS else f"<an int of {value.bit_length()} bits>"
     elif isinstance(value, _PLAIN):
@@ -135,6 +135,15 @@ def _pieces(value: Any, limit: int, depth: int) -> Iterator[str]:
     else:
         name = str(getattr(value, "name", type(value).__name__))[:100]
         yield f"<{name}: print what you need of it>"
+
+
+def _quoted(value: str | bytes, limit: int) -> str:
+    """As Python writes it, as far as the limit: its quotes depend on those in the whole text."""
+    if len(value) <= limit + 1:
+        return repr(value)
+    if isinstance(value, bytes):
+        return repr(value[: limit + 1] + b"".join(quote for quote in (b"'", b'"') if quote in value))
+    return repr(value[: limit + 1] + "".join(quote for quote in ("'", '"') if quote in value))
 
 
 def _container_pieces(value: Any, limit: int, depth: int) -> Iterator[str]:

@@ -18,7 +18,7 @@ from graphrag_agent.retrieval.scope import Scope
 SEARCH_FAMILY = "search"
 """Tools that look for evidence: their calls are compared by words, and stop when nothing new is found."""
 
-INJECTED = frozenset({"scope", "strategy", "rerank", "left"})
+INJECTED = frozenset({"scope", "strategy", "rerank", "most_hits", "left"})
 """Arguments that the loop fills in from the request, where a tool marks them with `InjectedToolArg`."""
 
 ReadText = Callable[[str, int, int, Scope], Awaitable[str]]

@@ -5,7 +5,7 @@ import decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graphrag_agent.tools._python_runs import ERROR_CHARACTERS, code_error, cut, render_value
@@ -33,6 +33,8 @@ def test_a_small_value_is_shown_as_python_writes_it(value: Any) -> None:
 
 
 @given(VALUES, st.integers(0, 50))
+@example("00'", 1)
+@example(b"00'\"", 1)
 def test_no_value_is_shown_longer_than_the_limit(value: Any, limit: int) -> None:
     shown = render_value(value, limit)
     assert shown == repr(value) or shown == f"{repr(value)[:limit]}… (cut)"
