@@ -244,6 +244,13 @@ async def test_a_search_is_asked_for_with_text_whatever_the_code_passes(interpre
     assert knowledge.queries == []
 
 
+async def in_sandbox(code: str) -> Any:
+    """The tool's content and artifact."""
+    spec = build_run_python(interpreter="sandbox")
+    assert spec.direct is not None
+    return await spec.direct(code=code, scope=Scope("default"))
+
+
 @NO_SANDBOX
 async def test_only_real_pictures_leave_the_sandbox(bait: Bait) -> None:
     code = bait.fill(
@@ -255,9 +262,7 @@ async def test_only_real_pictures_leave_the_sandbox(bait: Bait) -> None:
         "open('data.csv', 'w').write('1,2')\n"
         "os.symlink('<FILE>', 'link.png')\nos.mkfifo('pipe.png')\nos.mkdir('folder.png')"
     )
-    spec = build_run_python(interpreter="sandbox")
-    assert spec.direct is not None
-    _, artifact = await spec.direct(code=code, scope=Scope("default"))
+    _, artifact = await in_sandbox(code)
     assert [file["name"] for file in artifact["files"]] == ["good.png"]
 
 
@@ -269,9 +274,7 @@ async def test_pictures_over_the_limit_are_counted() -> None:
         "for number in range(5):\n    open(f'b{number}.png', 'wb').write(png)\n"
         "open('a.png', 'wb').write(png + b'x' * 10**6)"
     )
-    spec = build_run_python(interpreter="sandbox")
-    assert spec.direct is not None
-    content, artifact = await spec.direct(code=code, scope=Scope("default"))
+    content, artifact = await in_sandbox(code)
     assert [file["name"] for file in artifact["files"]] == ["b0.png", "b1.png", "b2.png"]
     assert content.endswith("3 more .png files are left out: too many, too large, or no picture.")
 

@@ -74,10 +74,11 @@ def _closed_families(fruitless: int, turn: Sequence[BaseMessage], limits: Budget
 
 def _fitted(request: Request, results: list[ToolMessage], earlier: Sequence[BaseMessage]) -> list[ToolMessage]:
     """The results, those cut that had tasks of their own where all are too much; the others are fitted already."""
-    alone = {at for at, result in enumerate(results) if request.travels_alone(result.name or "")}
+    alone = [result for result in results if request.travels_alone(result.name or "")]
     if len(alone) < 2:
         return results
-    shown = tokens_shown([*earlier, *(result for at, result in enumerate(results) if at not in alone)])
-    fitted = fit_results([results[at] for at in sorted(alone)], shown=shown, limit=request.limits.max_evidence_tokens)
-    by_place = dict(zip(sorted(alone), fitted, strict=True))
-    return [by_place.get(at, result) for at, result in enumerate(results)]
+    own = {result.tool_call_id for result in alone}
+    shown = tokens_shown([*earlier, *(result for result in results if result.tool_call_id not in own)])
+    fitted = fit_results(alone, shown=shown, limit=request.limits.max_evidence_tokens)
+    by_call = {result.tool_call_id: result for result in fitted}
+    return [by_call.get(result.tool_call_id, result) for result in results]

@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from graphrag_agent.errors import ParseError, ToolFailedError
@@ -17,6 +16,7 @@ from graphrag_agent.retrieval.evidence_tags import storable
 from graphrag_agent.retrieval.ingestion.workers.pool import WorkerPool
 from graphrag_agent.retrieval.ingestion.workers.process import WorkerProcess, WornWorkerError
 from graphrag_agent.tools._job import Job
+from graphrag_agent.tools._own_threads import OwnThreads
 from graphrag_agent.tools._page_program import HTML, MAX_LINKS, PDF
 from graphrag_agent.tools._url_guard import MAX_URL_CHARACTERS
 from graphrag_agent.tools._web_client import Download
@@ -28,8 +28,7 @@ _COMMAND = (sys.executable, "-P", "-m", "graphrag_agent.tools._page_program")
 _WORKERS = 2
 _MAX_TITLE = 300
 _MAX_LINK_WORDS = 300
-_threads = ThreadPoolExecutor(_WORKERS, thread_name_prefix="graphrag-agent-pages")
-"""Its own, as a thread that waits for a worker must not hold up who else needs one."""
+_threads = OwnThreads(_WORKERS, "graphrag-agent-pages")
 _TEXTS = frozenset(
     {
         *("text/plain", "text/markdown", "text/x-markdown", "text/csv", "text/xml"),
@@ -65,7 +64,7 @@ class PageReader:
         _check_type(download)
         job = Job()
         try:
-            return await asyncio.get_running_loop().run_in_executor(_threads, self._read, job, download, tenant)
+            return await _threads.run(self._read, job, download, tenant)
         except ParseError as error:
             reason = str(error).partition(";")[0]  # behind it stands what the owner of a file could do
             raise ToolFailedError(f"the page can't be read: {reason}; use another page") from error
@@ -116,14 +115,8 @@ def _checked(line: bytes, max_characters: int) -> Page:
     raise ToolFailedError(f"the page can't be read: {reason}; use another page")
 
 
-def _forget_parents() -> None:
-    """In a forked child: workers and threads are its parent's."""
-    page_pool.forget()
-    ThreadPoolExecutor.__init__(_threads, _WORKERS, thread_name_prefix="graphrag-agent-pages")
-
-
 page_pool = WorkerPool(_WORKERS, start=lambda: WorkerProcess(_COMMAND))
 """Of all fetches of this process."""
 atexit.register(page_pool.close)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_parents)
+    os.register_at_fork(after_in_child=page_pool.forget)

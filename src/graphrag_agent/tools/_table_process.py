@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
-import os
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from graphrag_agent.errors import ParseError, ToolFailedError
 from graphrag_agent.retrieval.ingestion.workers.process import LongAnswerError, SlowWorkerError, WorkerProcess
 from graphrag_agent.tools._job import Job
+from graphrag_agent.tools._own_threads import OwnThreads
 from graphrag_agent.tools._table_answer import TableAnswer, TableJob, read_answer
 
 COMMAND = (sys.executable, "-P", "-m", "graphrag_agent.tools._table_worker")
 MOST_AT_ONCE = 2
 """Processes; each may take two gigabytes, so further calls wait."""
 
-_threads = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="graphrag-agent-tables")
-if hasattr(os, "register_at_fork"):  # a forked child has none of the threads, but believes it does
-    os.register_at_fork(after_in_child=lambda: ThreadPoolExecutor.__init__(_threads, MOST_AT_ONCE))
+_threads = OwnThreads(MOST_AT_ONCE, "graphrag-agent-tables")
 
 
 async def run_job(job: TableJob, blobs: Sequence[bytes], *, seconds: float) -> TableAnswer:
     """The answer of a process that is gone when this returns. Raises ToolFailedError that says what to do."""
     run = Job()
     try:
-        return await asyncio.get_running_loop().run_in_executor(_threads, _answer, run, job, blobs, seconds)
+        return await _threads.run(_answer, run, job, blobs, seconds)
     finally:
         run.stop()
 

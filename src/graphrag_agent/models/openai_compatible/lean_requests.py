@@ -42,7 +42,7 @@ def posted(payload: dict[str, Any]) -> dict[str, Any]:
     `create` walks every field of messages and tools first, 100 ms of CPU for 550 messages; `post` sends a body as it
     is. Raises TypeError for a parameter that `create` doesn't know, as `create` does.
     """
-    if unknown := sorted(payload.keys() - parameters()):
+    if unknown := sorted(payload.keys() - _create_parameters()):
         raise TypeError(f"the OpenAI SDK's chat.completions.create takes no {', '.join(unknown)}; try `extra_body`")
     body = {name: value for name, value in payload.items() if name not in APART}
     options = {"headers": {**(payload.get("extra_headers") or {}), **RAW}, "security": {"bearer_auth": True}}
@@ -60,8 +60,7 @@ def posted(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def parameters() -> frozenset[str]:
-    """What `create` takes."""
+def _create_parameters() -> frozenset[str]:
     from openai.resources.chat.completions import AsyncCompletions
 
     return frozenset(inspect.signature(AsyncCompletions.create).parameters)
