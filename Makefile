@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_KB := .graphrag-demo
+# as the command reads it: the environment comes first, and no shell expands what is in it
+READ_ENV = $(if $(wildcard .env),$(BIN)/python -m dotenv run --no-override --)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -54,7 +56,7 @@ format: $(VENV)/.installed-dev  ## Format the code
 	$(BIN)/ruff format .
 
 studio: $(VENV)/.installed-dev  ## Serve the graph for LangGraph Studio on loopback, without telemetry
-	set -a; [ ! -f .env ] || . ./.env; LANGGRAPH_CLI_NO_ANALYTICS=1 LANGSMITH_TRACING=false $(BIN)/langgraph dev --host 127.0.0.1 --no-browser
+	LANGGRAPH_CLI_NO_ANALYTICS=1 LANGSMITH_TRACING=false $(READ_ENV) $(BIN)/langgraph dev --host 127.0.0.1 --no-browser
 
 bench: $(VENV)/.installed-dev  ## Measure the agent loop; with DATA=DIR (corpus.jsonl, queries.jsonl) retrieval too
 	$(BIN)/python -m benchmarks.agent_loop

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.json_lines import read_rows
 from graphrag_agent.answer_check.judging import judge
 from graphrag_agent.answer_check.names import find_names
 from graphrag_agent.answer_check.passages import Passage
@@ -54,12 +55,12 @@ class Case:
     kind: str
 
 
-def make_cases(folder: Path, language: str, *, seed: int = 0) -> list[Case]:
-    """The claims of one set; the same for the same seed."""
-    draw = random.Random(seed)
-    rows = {row["doc_id"]: row for row in _read(folder / "corpus.jsonl")}
+def make_cases(folder: Path, language: str) -> list[Case]:
+    """The claims of one set, the same at every run."""
+    draw = random.Random(0)
+    rows = {row["doc_id"]: row for row in read_rows(folder / "corpus.jsonl")}
     cases = [case for row in rows.values() for case in _sentence_cases(row, language, draw)]
-    questions = [row for row in _read(folder / "queries.jsonl") if _ASKED[language].search(row["question"])]
+    questions = [row for row in read_rows(folder / "queries.jsonl") if _ASKED[language].search(row["question"])]
     answers = [row["answers"][0] for row in questions]
     for question in questions:
         source = rows[question["gold_doc_ids"][0]]
@@ -115,10 +116,6 @@ def main(arguments: list[str] | None = None) -> int:
             _show([case for case in cases if case.kind == options.show])
     print(json.dumps(report, ensure_ascii=False) if options.json else _table(report))
     return 0
-
-
-def _read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
 
 
 def _sentence_cases(row: dict[str, Any], language: str, draw: random.Random) -> Iterator[Case]:

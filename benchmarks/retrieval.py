@@ -2,7 +2,8 @@
 
     python -m benchmarks.retrieval --data DIR [--pool DIR ...] [--queries N] [--cache FILE] [--model NAME] [--json]
 
-DIR has `corpus.jsonl` (doc_id, title, text) and `queries.jsonl` or `questions.jsonl` (id, question, gold_doc_ids).
+DIR has `corpus.jsonl` (doc_id, title, text) and `queries.jsonl` or `questions.jsonl` (id, question, gold_doc_ids); or
+it is WikiTableQuestions, with `questions.jsonl` (question, table) and the tables under `csv`, each of them a document.
 A document ranks as its best chunk does; a query without a found gold document counts as zero.
 """
 
@@ -10,18 +11,20 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import csv
 import json
 import math
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.embedding_cache import CachedEmbedder
+from benchmarks.json_lines import read_rows
 from graphrag_agent.models.factory import load_chat_model
 from graphrag_agent.models.query_writing import ChatQueryWriter
 from graphrag_agent.retrieval.embedders import Embedder, resolve_embedder
@@ -111,15 +114,28 @@ def skip_reasons(embedder: Embedder | None, writer: QueryWriter | None) -> dict[
 def load_queries(folder: Path) -> list[Query]:
     """From `queries.jsonl`, else `questions.jsonl`."""
     path = next(path for name in ("queries", "questions") if (path := folder / f"{name}.jsonl").exists())
-    return [Query(row["question"], frozenset(row["gold_doc_ids"])) for row in _rows(path)]
+    rows = read_rows(path)
+    return [
+        Query(row["question"], frozenset(row["gold_doc_ids"] if "gold_doc_ids" in row else [row["table"]]))
+        for row in rows
+    ]
 
 
 def write_corpus(target: Path, folders: Sequence[Path]) -> dict[str, str]:
-    """Each document as a Markdown file; file name -> document id."""
+    """Each document as a Markdown or CSV file; file name -> document id."""
     target.mkdir(parents=True)
     names: dict[str, str] = {}
-    seen: set[str] = set()
-    for row in (row for folder in folders for row in _rows(folder / "corpus.jsonl")):
+    for folder in folders:
+        if (folder / "corpus.jsonl").exists():
+            _write_texts(target, folder, names)
+        else:
+            _write_tables(target, folder, names)
+    return names
+
+
+def _write_texts(target: Path, folder: Path, names: dict[str, str]) -> None:
+    seen = set(names.values())
+    for row in read_rows(folder / "corpus.jsonl"):
         if row["doc_id"] in seen:
             continue
         name = f"{len(names):06}.md"
@@ -127,7 +143,15 @@ def write_corpus(target: Path, folders: Sequence[Path]) -> dict[str, str]:
         seen.add(row["doc_id"])
         title = " ".join(str(row.get("title") or "").replace("_", " ").split())
         (target / name).write_text(f"# {title}\n\n{row['text']}\n" if title else row["text"], encoding="utf-8")
-    return names
+
+
+def _write_tables(target: Path, folder: Path, names: dict[str, str]) -> None:
+    """WikiTableQuestions escapes quotes by backslashes; written anew as everybody's CSV."""
+    for path in sorted(folder.glob("csv/**/*.csv")):
+        name = f"{len(names):06}.csv"
+        names[name] = path.relative_to(folder).as_posix()
+        with path.open(encoding="utf-8", newline="") as source, (target / name).open("w", encoding="utf-8") as written:
+            csv.writer(written).writerows(csv.reader(source, escapechar="\\", doublequote=False))
 
 
 async def measure_row(
@@ -179,11 +203,6 @@ def render_table(report: dict[str, Any]) -> str:
         cells = [f"{values[metric]:>{max(9, len(metric))}}" for metric in metrics]
         lines.append(" ".join([f"{name:13}", *cells]))
     return "\n".join([*lines, *(f"{name:13} {reason}" for name, reason in report["not_run"].items())])
-
-
-def _rows(path: Path) -> Iterable[dict[str, Any]]:
-    with path.open(encoding="utf-8") as lines:
-        yield from (json.loads(line) for line in lines if line.strip())
 
 
 def _tell(done: int, total: int, name: str) -> None:

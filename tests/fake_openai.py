@@ -16,8 +16,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
+
+from tests.loopback import LoopbackHandler, LoopbackServer, Reply, Request
 
 PIECE_CHARACTERS = 7
 PAUSE_SECONDS = 0.001
@@ -102,45 +103,34 @@ def tool_message(*calls: tuple[str, dict[str, Any] | str], content: str | None =
     }
 
 
-class FakeOpenAI:
+class FakeOpenAI(LoopbackServer):
     """Answers each request with the next step, or with what a callable step makes of the body.
 
     A callable as the only step answers every request. Requests beyond the steps get status 500.
     """
 
     def __init__(self, *steps: Step | Callable[[dict[str, Any]], Any]) -> None:
+        super().__init__()
         self.steps = steps
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
         self.connections: set[int] = set()
         self._lock = threading.Lock()
+        self.handler = _Handler
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/v1"
+        return f"{super().base_url}/v1"
 
-    def __enter__(self) -> FakeOpenAI:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-        self._server.daemon_threads = True
-        self._server.fake = self
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    def answer(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> Any:
+    def next_step(self, request: Request, body: dict[str, Any]) -> Any:
         with self._lock:
-            self.paths.append(path)
-            self.headers.append(headers)
+            self.paths.append(request.path)
+            self.headers.append(request.headers)
             self.bodies.append(body)
             at = len(self.bodies) - 1
-        if not path.partition("?")[0].endswith("/chat/completions"):
-            return HTTPFailure(404, f"no such path: {path}")
+        if not request.path.partition("?")[0].endswith("/chat/completions"):
+            return HTTPFailure(404, f"no such path: {request.path}")
         always = len(self.steps) == 1 and callable(self.steps[0])
         if at >= len(self.steps) and not always:
             return HTTPFailure(500, f"request {at + 1}, but the script has {len(self.steps)} steps")
@@ -151,38 +141,27 @@ class FakeOpenAI:
         return Completion(step) if isinstance(step, dict) else step
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # else the pieces of a second answer wait for each other
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.server.fake.connections.add(self.client_address[1])
-        reply = self.server.fake.answer(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
-        if isinstance(reply, HTTPFailure):
-            usual = {"error": {"message": reply.message, "type": "fake", "code": None}}
-            self._send(reply.status, json.dumps(reply.body or usual).encode(), "application/json", reply.headers)
-        elif isinstance(reply, RawBody):
-            self._send(reply.status, reply.data, reply.content_type)
-        elif isinstance(reply, RawStream):
-            self._send_stream(reply)
+class _Handler(LoopbackHandler):
+    def do_POST(self) -> None:  # noqa: N802  # the base class's name
+        fake: FakeOpenAI = self.server.fake  # type: ignore[attr-defined]
+        request = self.request_here()
+        body = json.loads(request.body)
+        fake.connections.add(self.client_address[1])
+        step = fake.next_step(request, body)
+        if isinstance(step, HTTPFailure):
+            usual = {"error": {"message": step.message, "type": "fake", "code": None}}
+            self.send(Reply(step.status, step.body or usual, step.headers))
+        elif isinstance(step, RawBody):
+            self.send(Reply(step.status, step.data, {"content-type": step.content_type}))
+        elif isinstance(step, RawStream):
+            self._send_stream(step)
         elif body.get("stream"):
-            self._send_stream(RawStream(list(_completion_chunks(body, reply))))
+            self._send_stream(RawStream(list(_completion_chunks(body, step))))
         else:
-            self._send(200, json.dumps(_completion(body, reply)).encode(), "application/json")
-
-    def _send(self, status: int, data: bytes, content_type: str, headers: dict[str, str] | None = None) -> None:
-        self.send_response(status)
-        for name, value in {"content-type": content_type, "content-length": str(len(data)), **(headers or {})}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(data)
+            self.send(Reply(body=_completion(body, step)))
 
     def _send_stream(self, stream: RawStream) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("transfer-encoding", "chunked")
-        self.end_headers()
+        self.begin(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"})
         try:
             for data in _stream_bytes(stream):
                 self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
@@ -194,9 +173,6 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(b"0\r\n\r\n")
         except OSError:  # the client has left
             self.close_connection = True
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 def _stream_bytes(stream: RawStream) -> Iterable[bytes]:

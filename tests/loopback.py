@@ -37,9 +37,65 @@ class Reply:
     is_cut: bool = False
 
 
+class LoopbackHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else the pieces of a second answer wait for each other
+
+    def request_here(self) -> Request:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        body = self.rfile.read(int(headers.get("content-length", 0)))
+        return Request(self.command, self.path, headers, body)
+
+    def _reply(self) -> None:
+        fake: LoopbackServer = self.server.fake  # type: ignore[attr-defined]
+        reply = fake.answer(self.request_here())
+        if reply.seconds:
+            fake.stopping.wait(reply.seconds)
+        if reply.status == 0 or fake.stopping.is_set():
+            self.close_connection = True
+            return
+        try:
+            if callable(reply.body):
+                self._send_pieces(reply)
+            else:
+                self.send(reply)
+        except OSError:  # the client has left
+            self.close_connection = True
+
+    def send(self, reply: Reply) -> None:
+        is_json = not isinstance(reply.body, bytes)
+        data = json.dumps(reply.body).encode() if is_json else reply.body
+        kind = {"content-type": "application/json"} if is_json else {}
+        self.begin(reply.status, {**kind, "content-length": str(len(data)), **reply.headers})
+        self.wfile.write(data[: len(data) // 2] if reply.is_cut else data)
+        if reply.is_cut:
+            self.close_connection = True
+
+    def _send_pieces(self, reply: Reply) -> None:
+        fake: LoopbackServer = self.server.fake  # type: ignore[attr-defined]
+        self.close_connection = True  # nothing else tells where it ends
+        self.begin(reply.status, reply.headers)
+        for piece in reply.body():
+            if fake.stopping.is_set():
+                return
+            self.wfile.write(piece)
+
+    def begin(self, status: int, fields: Mapping[str, str]) -> None:
+        self.send_response(status)
+        for name, value in fields.items():
+            self.send_header(name, value.encode().decode("latin-1"))  # the bytes of UTF-8, as sites send them
+        self.end_headers()
+
+    do_GET = do_POST = do_PUT = do_DELETE = _reply  # noqa: N815  # the base class's names
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 class LoopbackServer:
     tls: ssl.SSLContext | None = None
     """Speak TLS; to be set before it starts."""
+    handler: type[LoopbackHandler] = LoopbackHandler
 
     def __init__(self) -> None:
         self.stopping = threading.Event()
@@ -49,7 +105,7 @@ class LoopbackServer:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> Self:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self.handler)
         self._server.daemon_threads = True
         self._server.fake = self  # type: ignore[attr-defined]
         if self.tls is not None:
@@ -66,55 +122,3 @@ class LoopbackServer:
 
     def answer(self, request: Request) -> Reply:
         raise NotImplementedError
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def _reply(self) -> None:
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        body = self.rfile.read(int(headers.get("content-length", 0)))
-        fake: LoopbackServer = self.server.fake  # type: ignore[attr-defined]
-        reply = fake.answer(Request(self.command, self.path, headers, body))
-        if reply.seconds:
-            fake.stopping.wait(reply.seconds)
-        if reply.status == 0 or fake.stopping.is_set():
-            self.close_connection = True
-            return
-        try:
-            if callable(reply.body):
-                self._send_pieces(reply)
-            else:
-                self._send(reply)
-        except OSError:  # the client has left
-            self.close_connection = True
-
-    def _send(self, reply: Reply) -> None:
-        is_json = not isinstance(reply.body, bytes)
-        data = json.dumps(reply.body).encode() if is_json else reply.body
-        kind = {"content-type": "application/json"} if is_json else {}
-        self._begin(reply.status, {**kind, "content-length": str(len(data)), **reply.headers})
-        self.wfile.write(data[: len(data) // 2] if reply.is_cut else data)
-        if reply.is_cut:
-            self.close_connection = True
-
-    def _send_pieces(self, reply: Reply) -> None:
-        fake: LoopbackServer = self.server.fake  # type: ignore[attr-defined]
-        self.close_connection = True  # nothing else tells where it ends
-        self._begin(reply.status, reply.headers)
-        for piece in reply.body():
-            if fake.stopping.is_set():
-                return
-            self.wfile.write(piece)
-
-    def _begin(self, status: int, fields: Mapping[str, str]) -> None:
-        self.send_response(status)
-        for name, value in fields.items():
-            self.send_header(name, value.encode().decode("latin-1"))  # the bytes of UTF-8, as sites send them
-        self.end_headers()
-
-    do_GET = do_POST = do_PUT = do_DELETE = _reply  # noqa: N815  # the base class's names
-
-    def log_message(self, *_: object) -> None:
-        pass

@@ -7,7 +7,7 @@ kind is a word in what came out. Much of the text is the same in all documents: 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,21 +140,22 @@ _PRINCIPALS = st.builds(
 ASKING = st.builds(Asking, _PRINCIPALS, st.just(AgentContext()) | _CONTEXTS)
 
 
-async def put(store: ChunkStore, corpus: Iterable[Owned]) -> None:
+async def put(store: ChunkStore, corpus: Sequence[Owned]) -> None:
     """The corpus in the store, as an ingest leaves it."""
     embed = HashingEmbeddings().embed_query
+    chunks = [chunk for owned in corpus for chunk in owned.chunks]
+    vectors = [unit(embed(chunk.index_text)) for chunk in chunks]
+    terms = [count_terms(chunk.index_text) for chunk in chunks]
+    await store.write_chunks(list(map(ChunkRecord, chunks, terms, vectors)))
     for owned in corpus:
-        vectors = [unit(embed(chunk.index_text)) for chunk in owned.chunks]
-        terms = [count_terms(chunk.index_text) for chunk in owned.chunks]
-        await store.write_chunks(list(map(ChunkRecord, owned.chunks, terms, vectors)))
         await store.write_document(owned.document)
 
 
-async def take_out(store: ChunkStore, corpus: Iterable[Owned]) -> None:
+async def take_out(store: ChunkStore, corpus: Sequence[Owned]) -> None:
     """The store as it was before `put`."""
     for owned in corpus:
         await store.remove_document(owned.document.id)
-        await store.remove_chunks([chunk.id for chunk in owned.chunks])
+    await store.remove_chunks([chunk.id for owned in corpus for chunk in owned.chunks])
 
 
 def copied_for(tenant: str, corpus: Sequence[Owned]) -> list[Owned]:

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,16 +20,28 @@ MODULES = {
 }
 
 LAYERS = (
-    {"documents", "errors", "identity", "sync_edge", "token_estimate", "prompt_files", "turn_limits"},
+    {
+        "documents",
+        "errors",
+        "call_markup",
+        "identity",
+        "sync_edge",
+        "token_estimate",
+        "prompt_files",
+        "turn_limits",
+        "finishing",
+        "own_threads",
+        "whole_characters",
+    },
     {"citations"},
     {"settings", "events", "context"},
     {"retrieval", "models", "persistence", "testing"},
-    {"tools", "answer_check"},
+    {"tools", "answer_check", "knowledge_opening"},
     {"graph", "streaming"},
     {"tool_assembly"},
-    {"assembly", "evaluation", "conversation", "adapters"},
-    {"agent", "terminal"},
-    {"cli_threads", "cli_output"},
+    {"assembly", "conversation", "adapters"},
+    {"agent", "terminal", "all_threads"},
+    {"cli_threads", "cli_output", "cli_asking"},
     {"server"},
     {"cli"},
 )
@@ -61,7 +74,7 @@ def code_files() -> list[Path]:
 
 def test_every_part_has_its_layer():
     parts = {part_of(module) for module in MODULES} - {""}
-    assert parts <= set().union(*LAYERS), "a new file or folder needs a place in LAYERS"
+    assert parts == set().union(*LAYERS), "a new file or folder needs a place in LAYERS, one that is gone has none"
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if part_of(module)])
@@ -208,7 +221,7 @@ print(sorted(heavy & set(sys.modules)), rag.graph.checkpointer, research.graph.c
 """
 
 
-def test_importing_the_studio_graphs_opens_nothing_and_brings_no_checkpointer(tmp_path: Path):
+def test_importing_the_studio_graphs_opens_nothing_and_brings_no_checkpointer():
     done = subprocess.run([sys.executable, "-c", STUDIO_SEEN], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.strip() == "[] None None"
 
@@ -219,7 +232,16 @@ def test_importing_is_at_most_a_third_of_the_usual_stack():
 
     def seconds(code: str) -> float:
         timed = f"import time; began = time.perf_counter()\n{code}\nprint(time.perf_counter() - began)"
-        runs = [subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True) for _ in range(3)]
-        return min(float(run.stdout) for run in runs)
+        return float(subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, check=True).stdout)
 
-    assert seconds("import graphrag_agent") <= 0.35 * seconds(usual)
+    ours = min(seconds("import graphrag_agent") for _ in range(3))  # a noisy moment is no failure
+    assert ours <= seconds(usual) / 3
+
+
+def test_a_source_distribution_has_all_that_its_readme_and_tests_need():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("no checkout of git, which knows what belongs to the project")
+    tracked = {name.split("/")[0] for name in listed.stdout.splitlines()}
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]
+    assert set(build["sdist"]["include"]) == tracked - {".gitignore", "pyproject.toml"}  # those two are always in

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
+import shutil
+import subprocess
+import sys
+import tempfile
 import tomllib
 from dataclasses import fields
 from importlib.util import find_spec
@@ -22,7 +27,8 @@ from graphrag_agent.tools.built_in import BUILT_IN
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-TOOLS = ROOT / "src" / "graphrag_agent" / "tools"
+PACKAGE = ROOT / "src" / "graphrag_agent"
+TOOLS = PACKAGE / "tools"
 
 
 class Block(NamedTuple):
@@ -67,8 +73,11 @@ def _event(kind: type[Any]) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page)], ids=lambda page: page.name)
-def test_python_blocks_of_a_page_run_one_after_another(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_blocks_of_a_page_run_one_after_another(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     names: dict[str, Any] = {"__name__": "documentation"}
     for block in _blocks(page):
         printed = io.StringIO()
@@ -203,6 +212,25 @@ def test_every_event_is_listed_with_its_fields() -> None:
     assert listed == [_event(kind) for kind in get_args(events.Event)]
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize(
+    "content", [None, "GRAPHRAG_KB=from-file\nGRAPHRAG_DATABASE_URL=postgresql://u:p$w@h/d?a=1&b=2\n"]
+)
+def test_make_studio_reads_the_settings_as_the_command_does(tmp_path: Path, content: str | None) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "python").symlink_to(sys.executable)
+    (tmp_path / "langgraph").write_text('#!/bin/sh\necho "$GRAPHRAG_KB $GRAPHRAG_DATABASE_URL"\n')
+    (tmp_path / "langgraph").chmod(0o755)
+    if content:
+        (tmp_path / ".env").write_text(content)
+    made = ["-o", ".venv/.installed-dev", "-o", "./python"]
+    command = ["make", "-s", "-f", str(ROOT / "Makefile"), "BIN=.", *made, "studio"]
+    environment = {**os.environ, "GRAPHRAG_KB": "given", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    url = "postgresql://u:p$w@h/d?a=1&b=2" if content else ""
+    assert (done.stdout.strip(), done.returncode) == (f"given {url}".strip(), 0), done.stderr
+
+
 def test_every_error_is_listed_with_what_it_is() -> None:
     expected = [
         [name, kind.__base__.__name__]
@@ -224,11 +252,27 @@ def test_every_dependency_is_listed_with_its_range() -> None:
     ]
 
 
-def test_every_file_that_the_architecture_names_exists() -> None:
-    package = ROOT / "src" / "graphrag_agent"
-    missing = []
-    for row in _table(_page("docs/architecture.md"), "file | does"):
-        paths = re.findall(r"[\w./]+", row[0])
-        folder = package / Path(paths[0]).parent
-        missing += [path for path in paths if not ((package / path).exists() or (folder / path).exists())]
-    assert missing == []
+def _named_files(row: list[str]) -> tuple[set[Path], list[str]]:
+    """The package's files that a row names, those of a folder that it names among them; and names of nothing."""
+    names = re.findall(r"[\w/]+(?:\.py|/)", " ".join(row))
+    first = PACKAGE / names[0]
+    found, unknown = set[Path](), list[str]()
+    for name in names:
+        places = [path for folder in (PACKAGE, first.parent, first, ROOT) if (path := folder / name).exists()]
+        found.update(*(place.rglob("*.py") if place.is_dir() else [place] for place in places[:1]))
+        unknown += [] if places else [name]
+    return found, unknown
+
+
+def test_the_architecture_names_every_file_and_no_others() -> None:
+    rows = [_named_files(row) for row in _table(_page("docs/architecture.md"), "file | does")]
+    assert [name for _, unknown in rows for name in unknown] == []
+    named = set().union(*(found for found, _ in rows))
+    assert [path for path in PACKAGE.rglob("*.py") if path not in named and path.name != "__init__.py"] == []
+
+
+def test_the_guide_says_where_to_look_and_the_files_are_there() -> None:
+    names = {path.name for path in PACKAGE.rglob("*.py")}
+    for looked, where in _table(_page("CONTRIBUTING.md"), "X | look here"):
+        for name in re.findall(r"[\w/]+\.(?:py|md)|[\w/]+/", where):
+            assert (PACKAGE / name).exists() or (ROOT / name).exists() or name in names, looked

@@ -42,7 +42,7 @@ def _first_token_ratio(rows: Rows) -> float:
 
 
 def _eager_to_bare(rows: Rows) -> float:
-    """Two requests and the timers cost a bare loop 5 ms or 80, as the machine is; 530 to its 505 is the target."""
+    """Two requests and the timers cost a bare loop 5 ms or 30, as the machine is; 530 to its 505 is the target."""
     bare: float = rows[BARE]["wall_ms"] - 1000 * SLOW_TOOL_SECONDS
     ratio: float = rows[OURS]["wall_ms"] / bare
     return round(ratio, 3)

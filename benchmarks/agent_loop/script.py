@@ -53,12 +53,9 @@ def reply_to(script: str, messages: Sequence[Mapping[str, Any]], *, has_tools: b
         return Reply(text=answer())
     if script == "runaway":
         return Reply(calls=({"query": f"another search, number {done + 1}"},))
-    if script == "eager":
-        return (
-            Reply(text=answer(SHORT))
-            if done
-            else Reply(({"query": ROUNDS[0][0]},), "Let me look that up.", spread=True)
-        )
+    if script in ("eager", "brief"):
+        first = Reply(({"query": ROUNDS[0][0]},), "Let me look that up.", spread=script == "eager")
+        return Reply(text=answer(SHORT)) if done else first
     rounds = SAME_SEARCH if script == "repeated" else tuple(tuple({"query": q} for q in batch) for batch in ROUNDS)
     return Reply(calls=rounds[done]) if done < len(rounds) else Reply(text=answer())
 

@@ -13,7 +13,7 @@ import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def size_of(place: str) -> int:
         with psycopg.connect(place) as connection:
             row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
             return int(row[0]) if row else 0
-    with sqlite3.connect(place) as file:
+    with closing(sqlite3.connect(place)) as file:
         pages, page_bytes = (file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
         return int(pages) * int(page_bytes)
 

@@ -6,13 +6,13 @@ scripts are those of the collections. A file's path says who owns it, whatever t
 
 from __future__ import annotations
 
-import json
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.json_lines import read_rows
 from graphrag_agent.documents import Chunk
 from graphrag_agent.retrieval.scope import Scope
 
@@ -60,7 +60,7 @@ def load_questions(data: Path) -> list[str]:
         for name in _COLLECTIONS
         for file in ("queries.jsonl", "questions.jsonl")
         if (path := data / name / file).exists()
-        for row in _rows(path)
+        for row in read_rows(path)
     ]
     random.Random(_SEED).shuffle(found)
     return found
@@ -97,7 +97,7 @@ def write_file(path: Path, pool: Sequence[_Passage], sections: int, chance: rand
 def load_pools(data: Path) -> list[list[_Passage]]:
     """What files are written from: the passages of each collection that is there."""
     paths = [data / name / "corpus.jsonl" for name in _COLLECTIONS]
-    return [[_passage(row) for row in _rows(path)] for path in paths if path.exists()]
+    return [[_passage(row) for row in read_rows(path)] for path in paths if path.exists()]
 
 
 def owner_of(chunk: Chunk) -> Owner:
@@ -118,8 +118,3 @@ def _passage(row: dict[str, str]) -> _Passage:
 
 def _units(sentences: Sequence[str]) -> int:
     return sum(len(sentence) + 2 * len(_WIDE.findall(sentence)) for sentence in sentences)
-
-
-def _rows(path: Path) -> Iterator[dict[str, str]]:
-    with path.open(encoding="utf-8") as lines:
-        yield from (json.loads(line) for line in lines if line.strip())

@@ -94,7 +94,7 @@ def measure(place: Place, chunks: int, queries: int, seconds: float) -> Metrics:
 
 
 def compare(report: Metrics) -> list[Target]:
-    """What issue 4 asks for at 100,000 chunks; smaller runs must meet it too."""
+    """What a run of 100,000 chunks is held to; smaller runs must meet it too."""
     search, at_once, concurrent = report["searching"]["search"], report["at_once"], report["concurrent"]
     filtered = search["filtered"]["median_ms"]
     steps = (at_once, report["ingest"], report["embed"], report["searching"])

@@ -67,6 +67,7 @@ class RagAgent:
         chat_model = load_chat_model(model) if isinstance(model, str) else model
         registry = registry_from(settings, knowledge, tools, model=chat_model, mode=mode)
         loop = build_loop(chat_model, registry, mode=mode, budget=budget or budget_from(settings, mode))
+        self.checkpointer = checkpointer  # the graph may have a copy, which is not what its turns are known by
         self.graph: RagGraph = compile_loop(loop, checkpointer=checkpointer)
         rules = TurnRules(durability, settings.when_busy, tuple(loop.tools), settings.prune, mode.nested is not None)
         self._turns = Turns(self.graph, checkpointer, rules)
@@ -88,7 +89,7 @@ class RagAgent:
         Raises SettingsError for an empty question or a bad context, ThreadBusyError where a turn runs on the thread,
         ThreadError for a thread of somebody else's or a branch that isn't there.
         """
-        return await self._collect(Ask(question, branch, earlier), thread or new_thread(), context, principal)
+        return await self._collect(Ask(question, branch, earlier), _or_new(thread), context, principal)
 
     def astream(
         self,
@@ -102,9 +103,10 @@ class RagAgent:
     ) -> AsyncGenerator[Event, None]:
         """The events of the turn as they happen; the last one is `TurnEnded`, or `ErrorRaised` before the error.
 
-        What keeps the turn from starting is raised without an event. Closing the iterator stops the turn.
+        What keeps the turn from starting is raised without an event. Closing the iterator stops the turn, unless its
+        answer is already out: that is left to finish.
         """
-        return self._stream(Ask(question, branch, earlier), thread or new_thread(), context, principal)
+        return self._stream(Ask(question, branch, earlier), _or_new(thread), context, principal)
 
     async def aedit(
         self,
@@ -182,12 +184,12 @@ class RagAgent:
     async def ahistory(
         self, thread: str, *, branch: str | None = None, principal: Principal | None = None
     ) -> list[BaseMessage]:
-        """The thread's questions and answers, oldest first; empty for a thread that isn't there, or isn't yours."""
-        if not await self._is_own(thread, principal):
-            return []
-        if branch is not None:
-            await self._turns.history.check_branch(thread, branch)
-        return await self._turns.history.messages(thread, branch)
+        """The thread's questions and answers, oldest first; empty for a thread that isn't there, or isn't yours.
+
+        They are the caller's own: what is changed in them stays out of the thread.
+        """
+        kept = await self._kept(thread, branch, principal)
+        return [message.model_copy(deep=True) for message in kept]
 
     async def acitations(
         self, message_id: str, *, thread: str, branch: str | None = None, principal: Principal | None = None
@@ -196,8 +198,8 @@ class RagAgent:
 
         Raises ThreadError for a message that the thread, or its branch, doesn't have.
         """
-        messages = await self.ahistory(thread, branch=branch, principal=principal)
-        message = next((message for message in messages if message.id == message_id), None)
+        kept = await self._kept(thread, branch, principal)
+        message = next((message for message in kept if message.id == message_id), None)
         if message is None:
             raise ThreadError(
                 f"message_id={message_id!r} is not in thread {thread!r}; the ids are those of history({thread!r})"
@@ -220,6 +222,14 @@ class RagAgent:
     history = sync_twin(ahistory)
     citations = sync_twin(acitations)
     branches = sync_twin(abranches)
+
+    async def _kept(self, thread: str, branch: str | None, principal: Principal | None) -> list[BaseMessage]:
+        """The thread's messages, which the checkpointer's serializer gives to other readers too."""
+        if not await self._is_own(thread, principal):
+            return []
+        if branch is not None:
+            await self._turns.history.check_branch(thread, branch)
+        return await self._turns.history.messages(thread, branch)
 
     async def _is_own(self, thread: str, principal: Principal | None) -> bool:
         """Whether the thread is there and the principal's."""
@@ -252,6 +262,10 @@ class RagAgent:
         with _acting(principal):
             await self._run(start, collected.add, thread, context, with_text=False)
         return collected.answer(thread)
+
+
+def _or_new(thread: str | None) -> str:
+    return new_thread() if thread is None else thread
 
 
 def new_thread() -> str:

@@ -1,21 +1,21 @@
 """The command `graphrag-agent`: ingest, search, ask, serve.
 
-Exit codes: 0 done, 1 failed (one line says why), 2 wrong usage. An ingest in which some files failed is
-done; their names and reasons are on stderr and in the JSON.
+Exit codes: 0 done, 1 failed (one line says why), 2 wrong usage, 130 interrupted. An ingest in which some files
+failed is done; their names and reasons are on stderr and in the JSON. A question that the model failed at, or wrote no
+answer to, has failed; what is printed says why and what was found.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from dotenv import load_dotenv
 
 from graphrag_agent import cli_threads, server
-from graphrag_agent.agent import RagAgent
-from graphrag_agent.assembly import home_of
 from graphrag_agent.cli_output import (
     hit_fields,
     leg_fields,
@@ -25,13 +25,9 @@ from graphrag_agent.cli_output import (
     print_report,
     print_search_trace,
 )
-from graphrag_agent.conversation.answer import Answer
 from graphrag_agent.errors import KnowledgeBaseError
-from graphrag_agent.identity import DEFAULT_TENANT, Principal, acting_as
-from graphrag_agent.persistence.checkpointers import checkpointer_from
-from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
+from graphrag_agent.identity import DEFAULT_TENANT, acting_as
 from graphrag_agent.retrieval.scope import Scope
-from graphrag_agent.settings import Settings
 from graphrag_agent.terminal import (
     DebugOption,
     GroupsOption,
@@ -219,11 +215,17 @@ def ask(
     with one_line_errors(debug=debug):
         settings = chosen_settings(kb, model=model)
         with opened(settings, must_exist=True) as knowledge:
-            answer = asyncio.run(_ask(settings, knowledge, question, thread, chosen_principal(tenant, group)))
+            # not at the top: LangGraph takes a second, and the other commands do without it
+            asking = import_module("graphrag_agent.cli_asking")
+            answer = asyncio.run(
+                asking.ask_once(settings, knowledge, question, thread, chosen_principal(tenant, group))
+            )
         if as_json:
             print_json(answer.as_dict())
         else:
             print_answer(answer, with_trace=trace)
+    if asking.has_failed(answer):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -246,15 +248,10 @@ def serve(
 
 def main() -> None:
     """Entry point of the command. A `.env` in the current folder fills in what the environment leaves open."""
-    load_dotenv(".env")
+    try:
+        load_dotenv(".env")
+    except (OSError, ValueError) as error:
+        told = getattr(error, "strerror", None) or type(error).__name__
+        err.print(f"error: the file .env here can't be read ({told}); save it as UTF-8 text", soft_wrap=True)
+        raise SystemExit(1) from None
     app()
-
-
-async def _ask(
-    settings: Settings, knowledge: KnowledgeBase, question: str, thread: str | None, principal: Principal
-) -> Answer:
-    kept = settings if thread else settings.model_copy(update={"checkpointer": "memory"})
-    async with checkpointer_from(kept, home_of(settings)) as checkpointer:
-        agent = RagAgent(knowledge=knowledge, checkpointer=checkpointer, settings=settings)
-        with err.status("searching and reading ..."):
-            return await agent.aask(question, thread=thread, principal=principal)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from graphrag_agent.conversation.answer import Answer
 from graphrag_agent.documents import Hit
 from graphrag_agent.retrieval.ingestion.pipeline import FailedFile, IngestReport
 from graphrag_agent.retrieval.search.result import SearchResult
 from graphrag_agent.terminal import err, out, print_json, shown
+
+if TYPE_CHECKING:
+    from graphrag_agent.conversation.answer import Answer
 
 SNIPPET_CHARACTERS = 240
 """About three lines of a terminal."""

@@ -1,24 +1,21 @@
-"""The commands `graphrag-agent threads ...`: for whoever runs the system, who sees everybody's threads."""
+"""The commands `graphrag-agent threads ...`: for whoever runs the system, who sees everybody's threads.
+
+What they do is loaded when one is called: LangGraph, which it needs, takes a second.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
-from datetime import timedelta
-from typing import Annotated, Any
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from graphrag_agent.assembly import build_rag_graph, home_of
 from graphrag_agent.errors import SettingsError, ThreadError
 from graphrag_agent.identity import DEFAULT_TENANT, Principal, owner_of
-from graphrag_agent.models.factory import OFFLINE
-from graphrag_agent.persistence import threads as kept
-from graphrag_agent.persistence.checkpointers import checkpointer_from
-from graphrag_agent.settings import Settings
 from graphrag_agent.terminal import (
     DebugOption,
     JsonOption,
@@ -31,12 +28,19 @@ from graphrag_agent.terminal import (
     shown,
 )
 
+if TYPE_CHECKING:
+    from graphrag_agent.all_threads import AllThreads
+    from graphrag_agent.persistence.threads import ThreadSummary
+
+T = TypeVar("T")
 app = typer.Typer(no_args_is_help=True, help="List, export and delete conversations.")
 
 SECONDS = {"h": 3600, "d": 86_400, "w": 604_800}
 
 UserOption = Annotated[str | None, typer.Option("--user", metavar="U", help="Threads of this user only")]
-TenantOption = Annotated[str, typer.Option("--tenant", metavar="T", help="The user's tenant")]
+TenantOption = Annotated[
+    str | None, typer.Option("--tenant", metavar="T", help=f"The --user's tenant [{DEFAULT_TENANT}]")
+]
 CompactOption = Annotated[
     bool, typer.Option("--compact", help="Give the room back; PostgreSQL keeps deleted bytes until then")
 ]
@@ -47,18 +51,15 @@ def list_(
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1000, help="How many")] = 50,
     after: Annotated[str, typer.Option("--after", metavar="PLACE", help="Where the last list ended")] = "",
     user: UserOption = None,
-    tenant: TenantOption = DEFAULT_TENANT,
+    tenant: TenantOption = None,
     kb: KbOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Show threads, the last used first."""
-
-    async def run(graph: Any, saver: BaseCheckpointSaver[Any]) -> kept.ThreadPage:
-        return await kept.list_threads(graph, saver, owner=_owner(user, tenant), limit=limit, after=after)
-
     with one_line_errors(debug=debug):
-        page = _over_threads(kb, run)
+        owner = _owner(user, tenant)
+        page = _over_threads(kb, lambda threads: threads.page(owner=owner, limit=limit, after=after))
         if as_json:
             print_json({"threads": [_as_dict(thread) for thread in page.threads], "next": page.next})
             return
@@ -77,27 +78,25 @@ def export(
 ) -> None:
     """Print all that was said in a thread as JSON, every branch of it."""
     with one_line_errors(debug=debug):
-        print_json(_over_threads(kb, lambda graph, saver: kept.export_thread(graph, saver, thread, owner=None)))
+        print_json(_over_threads(kb, lambda threads: threads.export(thread)))
 
 
 @app.command()
 def delete(
     threads: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="The threads")] = None,
     user: Annotated[str | None, typer.Option("--user", metavar="U", help="All threads of this user")] = None,
-    tenant: TenantOption = DEFAULT_TENANT,
+    tenant: TenantOption = None,
     compact: CompactOption = False,
     kb: KbOption = None,
     debug: DebugOption = False,
 ) -> None:
-    """Erase threads; in a SQLite file their bytes are overwritten."""
+    """Erase threads; in a SQLite file their bytes are overwritten. One on which a turn runs is refused."""
 
-    async def run(graph: Any, saver: BaseCheckpointSaver[Any]) -> list[str]:
+    async def run(kept: AllThreads) -> list[str]:
         owner = _owner(user, tenant)
-        gone = await (
-            kept.delete_threads_of(saver, owner) if owner else kept.delete_threads(saver, threads or [], owner=None)
-        )
+        gone = await (kept.delete_of(owner) if owner else kept.delete(threads or []))
         if compact:
-            await kept.compact(saver)
+            await kept.compact()
         return gone
 
     with one_line_errors(debug=debug):
@@ -119,12 +118,12 @@ def prune(
     kb: KbOption = None,
     debug: DebugOption = False,
 ) -> None:
-    """Erase old threads, or all but the last used."""
+    """Erase old threads, or all but the last used; one on which a turn runs stays."""
 
-    async def run(graph: Any, saver: BaseCheckpointSaver[Any]) -> list[str]:
-        gone = await kept.expire_threads(saver, older_than=_age(older_than), keep=keep)
+    async def run(kept: AllThreads) -> list[str]:
+        gone = await kept.expire(older_than=_age(older_than), keep=keep)
         if compact:
-            await kept.compact(saver)
+            await kept.compact()
         return gone
 
     with one_line_errors(debug=debug):
@@ -133,27 +132,20 @@ def prune(
         out.print(f"{len(_over_threads(kb, run))} deleted")
 
 
-def _over_threads(kb: str | None, run: Callable[[Any, BaseCheckpointSaver[Any]], Coroutine[Any, Any, Any]]) -> Any:
-    async def opened() -> Any:
-        async with _opened(chosen_settings(kb)) as (graph, saver):
-            return await run(graph, saver)
+def _over_threads(kb: str | None, run: Callable[[AllThreads], Coroutine[Any, Any, T]]) -> T:
+    async def opened() -> T:
+        async with open_threads(chosen_settings(kb)) as threads:
+            return await run(threads)
 
+    open_threads = import_module("graphrag_agent.all_threads").open_threads
     return asyncio.run(opened())
 
 
-@asynccontextmanager
-async def _opened(settings: Settings) -> AsyncIterator[tuple[Any, BaseCheckpointSaver[Any]]]:
-    folder = home_of(settings)
-    if settings.checkpointer == "memory":
-        raise SettingsError("GRAPHRAG_CHECKPOINTER='memory' keeps threads within one process only")
-    if settings.checkpointer == "sqlite" and not (folder / "threads.sqlite").is_file():
-        raise ThreadError(f"there are no threads in {str(folder)!r}")
-    async with checkpointer_from(settings, folder) as saver:
-        yield build_rag_graph(model=OFFLINE, checkpointer=saver), saver
-
-
-def _owner(user: str | None, tenant: str) -> str | None:
-    return None if user is None else owner_of(Principal(tenant=tenant, user=user))
+def _owner(user: str | None, tenant: str | None) -> str | None:
+    """Whose threads; None: everybody's."""
+    if user is None and tenant is not None:
+        raise SettingsError(f"--tenant={tenant!r} says of which tenant a --user is; name the user too")
+    return None if user is None else owner_of(Principal(tenant=tenant or DEFAULT_TENANT, user=user))
 
 
 def _age(text: str | None) -> timedelta | None:
@@ -162,9 +154,12 @@ def _age(text: str | None) -> timedelta | None:
     found = re.fullmatch(r"(\d{1,6})([hdw])", text.strip())
     if found is None:
         raise SettingsError(f"--older-than={text!r} is no age; write 12h, 30d or 8w")
-    return timedelta(seconds=int(found[1]) * SECONDS[found[2]])
+    age = timedelta(seconds=int(found[1]) * SECONDS[found[2]])
+    if age > datetime.now(UTC) - datetime.min.replace(tzinfo=UTC):
+        raise SettingsError(f"--older-than={text!r} is before the calendar begins")
+    return age
 
 
-def _as_dict(thread: kept.ThreadSummary) -> dict[str, Any]:
+def _as_dict(thread: ThreadSummary) -> dict[str, Any]:
     used = thread.used.isoformat() if thread.used else None
     return {"id": thread.id, "owner": thread.owner, "used": used, "turns": thread.turns, "title": thread.title}

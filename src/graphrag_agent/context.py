@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from graphrag_agent.turn_limits import TurnLimits
 
 TOP_K_MAX = 20
-"""Most hits that one search gives the model (DESIGN 5)."""
+"""Most hits that one search gives the model."""
 
 
 class Budget(TurnLimits):
@@ -63,7 +63,10 @@ class AgentContext(BaseModel):
     )
     parallel_tool_calls: bool = Field(default=True, description="Run the calls of a round side by side")
     locale: str | None = Field(
-        default=None, pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", description="Language of labels"
+        default=None,
+        pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$",
+        description="Language of what the agent says itself where the model gives no answer: en, ru or zh; "
+        "default: the question's",
     )
 
     def narrow(self, budget: Budget) -> Budget:

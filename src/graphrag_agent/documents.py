@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 SHORT_ID_LENGTHS = range(5, 8)
 """Characters of a short id; longer ones only where shorter ones collide."""
+HEADING_SEPARATOR = " > "
+"""Between the headings above a passage."""
 
 _LETTERS = "abcdefghjkmnpqrstvwxyz"
 _DIGITS = "23456789"
@@ -64,9 +66,9 @@ class Chunk:
     @property
     def index_text(self) -> str:
         """What is searched: the text under its title and headings; a first heading that is the title counts once."""
-        is_in_heading = self.heading == self.title or self.heading.startswith(f"{self.title} > ")
+        is_in_heading = self.heading == self.title or self.heading.startswith(self.title + HEADING_SEPARATOR)
         context = [part for part in ("" if is_in_heading else self.title, self.heading) if part]
-        return "\n".join([" > ".join(context), self.text]) if context else self.text
+        return "\n".join([HEADING_SEPARATOR.join(context), self.text]) if context else self.text
 
 
 @dataclass(frozen=True, slots=True)

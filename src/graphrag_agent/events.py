@@ -13,6 +13,13 @@ EVIDENCE_IDS = "graphrag_evidence_ids"
 """Under this name the metadata of a model call has the ids that its text may cite, with blanks between."""
 
 
+class LoopEvent(dict[str, Any]):
+    """What the loop writes to its graph's custom stream.
+
+    A tool of the user's may write there too, any dict it likes; one of ours is told from that by its class alone.
+    """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnyEvent:
     """What all events have."""

@@ -13,6 +13,9 @@ from graphrag_agent.errors import SettingsError
 from graphrag_agent.turn_limits import TurnLimits
 
 PREFIX = "GRAPHRAG_"
+OFFLINE = "offline"
+"""The name of the model that quotes and needs no server."""
+
 _SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "URL")
 """A variable with such a name may hold what must not stand in a log."""
 
@@ -22,7 +25,7 @@ class _Parts(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
-    model: str = Field(default="offline", min_length=1, description="Chat model: offline or openai:NAME")
+    model: str = Field(default=OFFLINE, min_length=1, description="Chat model: offline or openai:NAME")
     mode: Literal["rag", "research"] = Field(
         default="rag", description="rag: short answers; research: questions in parts, and reports with sections"
     )

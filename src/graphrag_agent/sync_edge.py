@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
 from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from graphrag_agent.finishing import wait_out
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -23,6 +26,8 @@ _WAKE_SECONDS = 0.25
 """A signal that comes just before a thread begins to wait doesn't end the wait: Ctrl-C is looked for so often."""
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
+_loops_of_parents: list[asyncio.AbstractEventLoop] = []
+"""Kept in a forked child: if they were collected they would be closed, and the parent's with them."""
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -77,10 +82,16 @@ class BackgroundTask:
 
     def __init__(self, coroutine: Coroutine[Any, Any, None]) -> None:
         self._ended: Future[None] = Future()
+        self._process = os.getpid()
         self._cancel = _start(coroutine, lambda task: self._ended.set_result(None))
 
     async def stop(self) -> None:
-        """Cancel it and wait for its end, however it ended. Not to be called from within."""
+        """Cancel it and wait for its end, however it ended. Not to be called from within.
+
+        Does nothing in a forked child, where it does not run.
+        """
+        if self._process != os.getpid():
+            return
         self._cancel()
         await asyncio.shield(asyncio.wrap_future(self._ended))
 
@@ -135,6 +146,23 @@ async def on_background_loop(coroutine: Coroutine[Any, Any, T]) -> T:
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
 
 
+async def finish_on_background_loop(coroutine: Coroutine[Any, Any, T]) -> T:
+    """`on_background_loop` that, when it is cancelled, returns only after the coroutine's end."""
+    done: Future[T] = Future()
+    cancel = _start(coroutine, lambda task: _settle(done, task))
+    waiting = asyncio.wrap_future(done)
+    try:
+        return await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        cancel()
+        try:
+            await wait_out(waiting)
+        finally:
+            if isinstance(done.exception(), asyncio.CancelledError):
+                waiting.exception()  # as seen: else its collection is logged as an error that nobody looked at
+        raise
+
+
 def _start(coroutine: Coroutine[Any, Any, T], ended: Callable[[asyncio.Task[T]], None]) -> Callable[[], None]:
     """Start the coroutine in a copy of this context; returns what cancels it."""
     loop = _background_loop()
@@ -166,6 +194,18 @@ def _background_loop() -> asyncio.AbstractEventLoop:
             _loop = asyncio.new_event_loop()
             threading.Thread(target=_loop.run_forever, name=_THREAD_NAME, daemon=True).start()
         return _loop
+
+
+def _forget_loop() -> None:
+    """In a forked child: the thread that runs the loop is its parent's, and may have held the lock."""
+    global _lock, _loop
+    if _loop is not None:
+        _loops_of_parents.append(_loop)
+    _lock, _loop = threading.Lock(), None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_loop)
 
 
 def _settle(done: Future[T], task: asyncio.Task[T]) -> None:

@@ -15,12 +15,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from graphrag_agent.assembly import home_of, open_knowledge_base
 from graphrag_agent.errors import GraphragError, KnowledgeBaseError
 from graphrag_agent.identity import Principal
+from graphrag_agent.knowledge_opening import home_of, open_knowledge_base
 from graphrag_agent.retrieval.ingestion.embedding import VECTORS
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
 from graphrag_agent.retrieval.stores.opening import has_folder
+from graphrag_agent.retrieval.stores.own_folder import holds_store
 from graphrag_agent.settings import Settings, load_settings
 
 out = Console(highlight=False, soft_wrap=True)
@@ -62,7 +63,7 @@ def chosen_settings(kb: str | None, **given: str | None) -> Settings:
 @contextmanager
 def opened(settings: Settings, *, must_exist: bool = True, reembed: bool = False) -> Iterator[KnowledgeBase]:
     """The knowledge base of the settings, closed at the end. Raises KnowledgeBaseError where it must exist already."""
-    if must_exist and has_folder(settings.kb) and not home_of(settings).is_dir():
+    if must_exist and has_folder(settings.kb) and not holds_store(home_of(settings)):
         raise KnowledgeBaseError(
             f"there is no knowledge base in {settings.kb!r}: "
             f"make one with graphrag-agent ingest PATH --kb {settings.kb}"
@@ -98,10 +99,23 @@ def chosen_principal(tenant: str, groups: list[str] | None) -> Principal:
 
 
 def print_json(value: Any) -> None:
-    """On stdout, for programs."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    """On stdout, for programs; escaped where a name isn't UTF-8 or the output can't say all that there is."""
+    told = json.dumps(value, ensure_ascii=False, indent=2)
+    try:
+        told.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        told = json.dumps(value, indent=2)
+    try:
+        sys.stdout.write(told + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        out.on_broken_pipe()  # as for printed text: `| head` has read enough, which is no error to tell
 
 
 def shown(text: str) -> str:
-    """One line to print, without what a terminal or its markup obeys: documents are written by strangers."""
-    return escape(_CONTROLS.sub(" ", text))
+    """One line to print, without what a terminal or its markup obeys: documents are written by strangers.
+
+    A question mark stands for what the output has no character for.
+    """
+    line = _CONTROLS.sub(" ", text).encode(out.encoding, "replace").decode(out.encoding)
+    return escape(line)

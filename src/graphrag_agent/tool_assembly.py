@@ -12,11 +12,10 @@ from graphrag_agent.errors import SettingsError
 from graphrag_agent.graph.modes import Mode, resolve_mode
 from graphrag_agent.models.asking import AskedModel
 from graphrag_agent.models.extractive import ExtractiveChatModel
-from graphrag_agent.models.factory import OFFLINE, load_chat_model
+from graphrag_agent.models.factory import load_chat_model
 from graphrag_agent.models.query_writing import ChatQueryWriter
 from graphrag_agent.models.summary_writing import ChatSummaryWriter
-from graphrag_agent.retrieval.search.strategies import QueryWriter
-from graphrag_agent.settings import Settings
+from graphrag_agent.settings import OFFLINE, Settings
 from graphrag_agent.tools.built_in import BUILT_IN, DEFAULT_TOOLS, ToolParts, build_tools
 from graphrag_agent.tools.database_query import open_databases
 from graphrag_agent.tools.knowledge_search import Searchable
@@ -26,6 +25,8 @@ from graphrag_agent.tools.user_tools import installed_tool_names, load_installed
 from graphrag_agent.tools.web_search import web_search_provider_from
 
 AUTO = "auto"
+_OF_THE_MODE = "research_question"
+"""A mode with nested turns always has it, and no other can."""
 
 
 def build_registry(
@@ -75,11 +76,6 @@ def tools_of(mode: str | Mode) -> tuple[str, ...]:
     return tuple(BUILT_IN) if mode.built_in == "all" else DEFAULT_TOOLS
 
 
-def build_query_writer(model: BaseChatModel | str) -> QueryWriter | None:
-    """The model as a writer of queries, loaded when first needed; None for the offline model, which only quotes."""
-    return _parts(None, model).query_writer
-
-
 def _parts(knowledge: Searchable | None, model: BaseChatModel | str, reasoning_model: str = "") -> ToolParts:
     asked = _asked(model)
     return ToolParts(
@@ -117,6 +113,8 @@ def _refuse_missing(named: Iterable[str], built: Iterable[ToolSpec]) -> None:
 def _installed(named: Iterable[str]) -> list[ToolSpec]:
     others = [name for name in named if name not in BUILT_IN]  # a package can't take the name of a built-in one
     installed = load_installed_tools(others) if others else []
+    if _OF_THE_MODE in others:
+        raise SettingsError(f"GRAPHRAG_TOOLS: {_OF_THE_MODE} comes with GRAPHRAG_MODE=research; leave it out here")
     if unknown := set(others).difference(spec.name for spec in installed):
         known = ", ".join([*BUILT_IN, *installed_tool_names()])
         raise SettingsError(f"GRAPHRAG_TOOLS: there is no tool {min(unknown)!r}; there are: {known}")

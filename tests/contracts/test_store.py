@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import signal
 import subprocess
@@ -18,10 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag_agent.documents import Chunk, Document
-from graphrag_agent.errors import EmbedderMismatchError, StoreLockedError
+from graphrag_agent.errors import EmbedderMismatchError, KnowledgeBaseError, StoreLockedError
 from graphrag_agent.retrieval.scope import EVERYONE, Scope
 from graphrag_agent.retrieval.stores.edge import EdgeStore
 from graphrag_agent.retrieval.stores.memory import MemoryStore
+from graphrag_agent.retrieval.stores.opening import open_store
 from graphrag_agent.retrieval.stores.payload import text_hash
 from graphrag_agent.retrieval.stores.port import ChunkRecord, ChunkStore, LegHit, StoreCounts, StoreProfile
 from graphrag_agent.retrieval.tokenizer import count_terms
@@ -209,6 +211,16 @@ async def test_deleted_chunks_leave_results_and_statistics(store: ChunkStore) ->
     await fresh.aclose()
 
 
+async def test_a_terms_score_is_multiplied_by_its_weight_in_the_query(store: ChunkStore) -> None:
+    await store.write_chunks([record(chunk("c1", "red pump")), record(chunk("c2", "blue valve"))])
+    [whole] = await store.search_bm25({"pump": 1.0}, ALL, 5)
+    [part] = await store.search_bm25({"pump": 0.25}, ALL, 5)
+    assert part.score == pytest.approx(0.25 * whole.score, rel=1e-5)
+    for heavy, light, first in (("pump", "valv", "c1"), ("valv", "pump", "c2")):
+        found = await store.search_bm25({heavy: 1.0, light: 0.25}, ALL, 5)
+        assert found[0].chunk.id == first
+
+
 async def test_statistics_are_the_tenants_own(store: ChunkStore) -> None:
     await store.write_chunks([record(chunk("c1", "needle hay")), record(chunk("c2", "hay"))])
     [alone] = await store.search_bm25({"needl": 1}, ALL, 5)
@@ -330,6 +342,15 @@ async def test_a_closed_folder_opens_again_as_it_was(tmp_path: Path) -> None:
     await again.aclose()
 
 
+@pytest.mark.parametrize("left", ["chunks.new", "documents.new", "chunks.PID.new", "chunks.1.new"])
+async def test_what_a_kill_left_while_the_folder_was_made_is_removed(tmp_path: Path, left: str) -> None:
+    half_made = tmp_path / "kb" / left.replace("PID", str(os.getpid()))
+    half_made.mkdir(parents=True)
+    (half_made / "edge_config.json").write_text("{", encoding="utf-8")
+    await EdgeStore(tmp_path / "kb").aclose()
+    assert sorted(path.name for path in (tmp_path / "kb").iterdir()) == ["chunks", "documents", "lock"]
+
+
 async def test_a_folder_from_before_the_text_hash_gets_its_index(tmp_path: Path) -> None:
     await EdgeStore(tmp_path / "kb").aclose()
     shard = qdrant_edge.EdgeShard.load(str(tmp_path / "kb" / "chunks"))
@@ -339,6 +360,16 @@ async def test_a_folder_from_before_the_text_hash_gets_its_index(tmp_path: Path)
     shard = qdrant_edge.EdgeShard.load(str(tmp_path / "kb" / "chunks"))
     assert "text_hash" in shard.info().payload_schema
     shard.close()
+
+
+@pytest.mark.parametrize("name", ["chunks", "documents"])
+def test_folders_of_somebody_else_are_refused_and_stay_as_they_are(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "a.md").write_text("# A")
+    for open_ in (EdgeStore, open_store):
+        with pytest.raises(KnowledgeBaseError, match=rf"{name}' is there and is no part .* for example .*\.graphrag'"):
+            open_(tmp_path)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a.md", name]
 
 
 DROPPED = """

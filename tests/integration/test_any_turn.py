@@ -15,9 +15,9 @@ from langgraph.types import Command
 
 from graphrag_agent import Budget, build_rag_graph
 from graphrag_agent.errors import ToolFailedError
-from graphrag_agent.graph.policy.pairing import pairing_problems
 from graphrag_agent.testing import ScriptedChatModel, call
 from tests.canned import CannedKnowledge
+from tests.pairing_rule import pairing_problems
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 PANEL = {"name": "open_panel", "parameters": {"type": "object", "properties": {"query": {}}}}

@@ -1,7 +1,9 @@
 """Editing, regenerating and going on from an earlier point: a new branch each, and nothing is lost."""
 
+import re
 import sqlite3
-from collections.abc import AsyncIterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +13,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from graphrag_agent import RagAgent
 from graphrag_agent.errors import SettingsError, ThreadError
-from graphrag_agent.events import AnswerReady, TurnStarted
+from graphrag_agent.events import AnswerReady, ClientToolsRequested, TurnStarted
 from graphrag_agent.persistence.checkpointers import open_checkpointer
 from graphrag_agent.testing import ScriptedChatModel, call
 from tests.canned import CannedKnowledge
 
 DURABILITIES = ("exit", "async", "sync")
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-async def checkpointer(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Any]:
-    server = request.getfixturevalue("postgres_server") if request.param == "postgres" else None
-    url = server.database() if server else ""
-    async with open_checkpointer(request.param, tmp_path / "threads.sqlite", url=url) as saver:
-        yield saver
 
 
 def answering(count: int) -> list[Any]:
@@ -110,6 +104,28 @@ async def test_a_thread_whose_oldest_checkpoint_already_has_the_question(checkpo
     assert len(await copy.abranches("t")) == 2
 
 
+@pytest.mark.parametrize("durability", DURABILITIES)
+@pytest.mark.parametrize("way", ["edit", "regenerate", "branch"])
+async def test_a_branch_too_hands_out_the_calls_of_the_clients_tools(checkpointer: Any, durability: Any, way: str):
+    model = ScriptedChatModel("First.", "Second.", call("open_panel"), "Opened.", call("open_panel"), "Opened again.")
+    rag = RagAgent(model=model, checkpointer=checkpointer, durability=durability)
+    first = await rag.aask("One?")
+    await rag.aask("Two?", thread=first.thread)
+    (head,) = [branch.head for branch in await rag.abranches(first.thread)]
+    on: dict[str, Any] = {"thread": first.thread, "context": {"client_tools": [{"name": "open_panel"}]}}
+    whole, events = {
+        "edit": (partial(rag.aedit, first.question_id, "Open."), partial(rag.astream_edit, first.question_id, "Open.")),
+        "regenerate": (partial(rag.aregenerate, first.message_id), partial(rag.astream_regenerate, first.question_id)),
+        "branch": (partial(rag.aask, "Open.", branch=head), partial(rag.astream, "Open.", branch=head)),
+    }[way]
+    (asked,) = (await whole(**on)).pending
+    assert (await rag.aresume({asked["id"]: "ok"}, **on)).text == "Opened."
+    last = [event async for event in events(**on)][-1]
+    assert isinstance(last, ClientToolsRequested)
+    assert (await rag.aresume({last.calls[0]["id"]: "ok"}, **on)).text == "Opened again."
+    assert len(await rag.ahistory(first.thread)) == (6 if way == "branch" else 2)
+
+
 def test_the_sync_names_and_the_streams_do_the_same():
     rag = agent(4, InMemorySaver())
     first = rag.ask("one?")
@@ -145,5 +161,14 @@ async def test_an_edit_keeps_tool_results_out_of_the_file(tmp_path: Path):
         rag = agent(2, saver)
         first = await rag.aask("one?")
         await rag.aedit(first.question_id, "uno?", thread=first.thread)
-    rows = sqlite3.connect(path).execute("SELECT checkpoint FROM checkpoints UNION ALL SELECT value FROM writes")
+    with closing(sqlite3.connect(path)) as database:
+        rows = list(database.execute("SELECT checkpoint FROM checkpoints UNION ALL SELECT value FROM writes"))
     assert b"All about x" not in b"".join(row[0] for row in rows)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800"])
+async def test_a_name_that_no_database_takes_is_refused_by_name(checkpointer: Any, name: str):
+    agent = RagAgent(model=ScriptedChatModel(), knowledge=CannedKnowledge(), checkpointer=checkpointer)
+    with pytest.raises(ThreadError, match=re.escape(repr(name))):
+        await agent.aask("q", thread=name)
+    assert (await agent.ahistory(name), await agent.abranches(name)) == ([], []), "as for any that isn't there"

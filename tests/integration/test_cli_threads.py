@@ -64,7 +64,10 @@ def test_threads_are_pruned(folder: Path):
     [
         (("prune",), "say --older-than AGE, --keep N or both"),
         (("prune", "--older-than", "soon"), "--older-than='soon' is no age; write 12h, 30d or 8w"),
+        (("prune", "--older-than", "999999w"), "--older-than='999999w' is before the calendar begins"),
         (("delete",), "name threads or a --user, one of the two"),
+        (("list", "--tenant", "acme"), "--tenant='acme' says of which tenant a --user is; name the user too"),
+        (("delete", "p", "--tenant", "acme"), "--tenant='acme' says of which tenant a --user is; name the user too"),
     ],
 )
 def test_bad_options_are_told(folder: Path, arguments: tuple[str, ...], told: str):

@@ -1,6 +1,7 @@
 """Tools that the client runs: handed out by one interrupt, beside the server's calls."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from graphrag_agent import RagAgent, build_rag_graph
-from graphrag_agent.errors import SettingsError
+from graphrag_agent.errors import SettingsError, ThreadError
 from graphrag_agent.events import ClientToolsRequested
-from graphrag_agent.graph.policy.pairing import pairing_problems
+from graphrag_agent.models.text_tools.model import TextToolsModel
 from graphrag_agent.testing import ScriptedChatModel, call
 from tests.canned import CannedKnowledge
 from tests.integration.test_threads import saver
+from tests.pairing_rule import pairing_problems
 
 ASK = {"messages": [{"role": "user", "content": "Open it."}]}
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -49,11 +51,14 @@ def results(model: ScriptedChatModel) -> list[str]:
 def test_one_interrupt_lists_all_and_a_restart_lies_between(tmp_path: Path, value: Any, durability: Any):
     knowledge = CannedKnowledge()
 
-    def graph(model: Any) -> Any:  # a new graph on a new connection, as after a restart
-        return build_rag_graph(model=model, knowledge=knowledge, checkpointer=saver(tmp_path / "t.sqlite"))
+    def invoke(model: Any, given: Any) -> Any:  # a new graph on a new connection, as after a restart
+        checkpointer = saver(tmp_path / "t.sqlite")
+        with closing(checkpointer.conn):
+            graph = build_rag_graph(model=model, knowledge=knowledge, checkpointer=checkpointer)
+            return graph.invoke(given, THREAD, context=CONTEXT, durability=durability)
 
     with ScriptedChatModel(BATCH) as model:
-        out = graph(model).invoke(ASK, THREAD, context=CONTEXT, durability=durability)
+        out = invoke(model, ASK)
     (waiting,) = out["__interrupt__"]
     assert waiting.value == {
         "client_tools": [
@@ -63,7 +68,7 @@ def test_one_interrupt_lists_all_and_a_restart_lies_between(tmp_path: Path, valu
     }
     assert model.requests[0].tools == ("knowledge_search", "open_panel")
     with ScriptedChatModel("Opened.") as model:
-        done = graph(model).invoke(Command(resume=value), THREAD, context=CONTEXT, durability=durability)
+        done = invoke(model, Command(resume=value))
     assert done["messages"][-1].text == "Opened."
     assert knowledge.queries == ["a"], "no search is repeated"
     assert pairing_problems(model.requests[0].messages) == []
@@ -137,8 +142,45 @@ def test_the_time_that_the_client_takes_is_not_the_turns():
         ({"name": "knowledge_search", "parameters": {"type": "object"}}, "is a tool of the server"),
         ({"description": "no name"}, "it needs a name"),
         ({"name": "x", "parameters": {"type": "array"}}, "parameters of type object"),
+        (
+            {"name": "x", "parameters": {"type": "object", "properties": {"tab": {"$ref": "#/$defs/tab"}}}},
+            "can't be read as a JSON schema: KeyError: .*#/\\$defs/tab",
+        ),
     ],
 )
 def test_a_bad_schema_is_refused_before_anything_is_spent(schema: dict[str, Any], told: str):
     with pytest.raises(SettingsError, match=told):
         RagAgent(model=ScriptedChatModel(), knowledge=CannedKnowledge()).ask("q", context={"client_tools": [schema]})
+
+
+def test_results_for_a_thread_that_is_not_there_are_refused():
+    model = ScriptedChatModel("made up")
+    agent = RagAgent(model=model, knowledge=CannedKnowledge())
+    with pytest.raises(ThreadError, match="'tpyo' is unknown"):
+        agent.resume({"p1": "ok"}, thread="tpyo")
+    assert model.requests == []
+    assert agent.history("tpyo") == []
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"properties": None, "additionalProperties": True},
+        {"properties": [], "additionalProperties": True},
+        {"properties": "tab", "additionalProperties": True},
+        {"properties": {"tab": {"type": "string"}}, "required": None},
+        {"properties": {"tab": {"type": "string"}}, "required": "tab"},
+        {"properties": {"tab": True}, "required": ["tab", 1, {}]},
+        {"properties": {"tab": None}, "required": True},
+        {"properties": {"tab": "default"}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("protocol", ["native", "text"])
+def test_an_odd_schema_is_read_for_what_it_says(parameters: dict[str, Any], protocol: str):
+    written = '<tool_call>{"name": "open_panel", "arguments": {"tab": "one"}}</tool_call>'
+    scripted = ScriptedChatModel(written if protocol == "text" else call("open_panel", tab="one"))
+    model: Any = TextToolsModel(inner=scripted) if protocol == "text" else scripted
+    tools = [{"name": "open_panel", "parameters": {"type": "object", **parameters}}]
+    waiting = RagAgent(model=model).ask("Open it.", context={"client_tools": tools})
+    assert [call["args"] for call in waiting.pending] == [{"tab": "one"}]

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
+import signal
+import sys
+import threading
 import time
+import warnings
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +37,7 @@ CREATE TABLE orders (
 CREATE TABLE hr.people (id int PRIMARY KEY, "Full Name" text);
 CREATE TABLE vault (id int, word text);
 CREATE VIEW rich AS SELECT name, secret FROM customers;
+CREATE VIEW own AS SELECT c.name, secret FROM customers c JOIN orders o ON o.customer_id = c.id WHERE o.total > 0;
 CREATE MATERIALIZED VIEW sums AS SELECT 7 AS total;
 CREATE FUNCTION wipe() RETURNS int LANGUAGE sql AS 'DELETE FROM orders; SELECT 1';
 CREATE FUNCTION lower(orders) RETURNS text LANGUAGE sql AS 'SELECT word FROM vault';
@@ -76,8 +85,10 @@ async def test_the_schema_has_comments_and_keys_of_what_may_be_seen(spec: ToolSp
     assert "table orders -- All orders since 2020\n" in shown
     assert "  total NUMERIC(12, 2) -- in euro\n" in shown
     assert "  customer_id INTEGER -> customers(id)\n" in shown
+    assert "  placed TIMESTAMP WITH TIME ZONE\n" in shown and "  tags TEXT[]\n" in shown
     assert "hr.people, 1 of its rows:\n| id | Full Name |\n| --- | --- |\n| 1 | Ann Lee |" in shown
     whole = await ask(spec)
+    assert "  mood public.mood\n" in whole
     assert "vault" not in whole and "secret" not in whole and "rich" not in whole
 
 
@@ -111,6 +122,8 @@ async def test_values_are_neither_rounded_nor_lost(spec: ToolSpec) -> None:
         ),
         ("select mood, count(*) from customers where mood = 'ok' group by mood", ["| ok | 2 |"]),
         ("select unnest(tags) from orders", ["| a |", "| b |"]),
+        ("select t.n, t.tag from orders, unnest(tags) with ordinality as t(tag, n)", ["| 1 | a |", "| 2 | b |"]),
+        ("select t, t.ordinality from orders, unnest(tags) with ordinality t", ["| a | 1 |", "| b | 2 |"]),
         ("select name from customers natural join orders order by 1", ["| Ann |", "| Bob |"]),
         ("select exists (select 1 from orders o where o.customer_id = c.id) from customers c limit 1", ["| true |"]),
     ],
@@ -172,6 +185,9 @@ async def test_hidden_columns_are_in_no_row_value(spec: ToolSpec, sql: str) -> N
         "select 1; delete from orders",
         "select * from orders for update",
         "copy orders to '/tmp/x'",
+        "select f.ts_stat from unnest(array['select to_tsvector(secret) from public.customers']) f, "
+        "(select 1 as ts_stat) z",
+        "select f.pg_read_file from unnest(array['/etc/passwd']) as f(a), (select 1 as pg_read_file) z",
         "do $$ begin perform wipe(); end $$",
         "listen x",
     ],
@@ -209,6 +225,28 @@ async def test_each_tenant_sees_its_own_part(spec: ToolSpec) -> None:
     ]
     assert await refusal(spec, "select * from orders", GLOBEX) == "there is no table 'orders'; There is: rich, sums"
     assert await rows(spec, "select total from sums", GLOBEX) == ["| 7 |"]
+
+
+async def test_a_column_that_a_table_gets_later_is_shown_to_nobody_who_was_given_a_list(
+    postgres_server: PostgresServer,
+) -> None:
+    """The schema that is known is some minutes old, and the table had no other column then."""
+    import psycopg
+
+    made = await asyncio.to_thread(postgres_server.database)
+    access = [
+        {"tenants": ["acme"], "tables": {"staff": ["id", "name"]}},
+        {"tenants": ["globex"], "tables": {"staff": "*"}},
+    ]
+    given = {"url": made, "description": "d", "access": access}
+    spec = build_database_query(Databases({"shop": DatabaseConfig.model_validate(given)}))
+    with psycopg.connect(made, autocommit=True) as connection:
+        connection.execute("CREATE TABLE staff (id int, name text); INSERT INTO staff VALUES (1, 'Ann')")
+        assert await rows(spec, "select * from staff") == ["| 1 | Ann |"]
+        connection.execute("ALTER TABLE staff ADD pay text DEFAULT 'tell-nobody'")
+    assert await rows(spec, "select * from staff") == ["| 1 | Ann |"]
+    assert await rows(spec, "select row_to_json(s) from staff s") == ['| {"id":1,"name":"Ann"} |']
+    assert await rows(spec, "select * from staff", GLOBEX) == ["| 1 | Ann | tell-nobody |"]
 
 
 @pytest.mark.parametrize(
@@ -274,6 +312,48 @@ async def test_a_call_that_is_given_up_is_stopped_on_the_server(databases: Datab
     assert await rows(patient, "select count(*) from orders") == ["| 2 |"], "its connection serves the next query"
 
 
+async def test_many_slow_rows_are_one_slow_query(spec: ToolSpec) -> None:
+    """The server's limit holds for each fetch of a few rows."""
+    slow = "(select count(*) from generate_series(1, 500000) a where a > g)"
+    began = time.perf_counter()
+    assert "the query was stopped after 1 s" in await refusal(spec, f"select {slow} from generate_series(1, 500) g")
+    assert time.perf_counter() - began < 4
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_a_server_that_hears_nothing_keeps_no_thread(
+    databases: Databases, postgres_server: PostgresServer, url: str
+) -> None:
+    stop, reader = Stop(), opened(databases).reader
+
+    def read() -> None:
+        with suppress(ToolError):
+            reader.read(Reading(ENDLESS, {}, 60, 10, 1_000), stop)
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    while not active(url):
+        time.sleep(0.05)
+    first = int((postgres_server.data / "postmaster.pid").read_text().split()[0])
+    send([first], signal.SIGSTOP)
+    backends = [*map(int, Path(f"/proc/{first}/task/{first}/children").read_text().split())]
+    send(backends, signal.SIGSTOP)
+    try:
+        stop.now()
+        reading.join(5)
+        assert not reading.is_alive()
+    finally:
+        send([first, *backends], signal.SIGCONT)
+    with warnings.catch_warnings(action="ignore", category=ResourceWarning):
+        gc.collect()  # the cursor of a connection that is lost can't be closed
+
+
+def send(processes: list[int], number: int) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):  # a backend may have ended meanwhile
+            os.kill(process, number)
+
+
 def active(url: str) -> int:
     """Queries that run, or stand between two statements of their transaction."""
     import psycopg
@@ -299,12 +379,51 @@ async def test_the_servers_errors_are_told_and_those_of_the_connection_are_not(s
     assert "hunter2" not in str(caught.value) and "127.0.0.1" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("secret::int > 1", "invalid input syntax for type integer: …;"),
+        ("secret::date > now()", "invalid input syntax for type date: …;"),
+        ("to_date(secret, 'YYYY') > now()", "invalid value …;"),
+        ("secret::bit(3) is not null", "… is not a valid binary digit;"),
+        ("make_date(2000 + length(secret), 13, 1) > now()", "date field value out of range: …;"),
+        ("secret > '' and date '2026-13-01' > now()", 'date/time field value out of range: "2026-13-01"'),
+    ],
+)
+async def test_an_error_tells_no_value_of_a_row(databases: Databases, condition: str, said: str) -> None:
+    """A condition may run before the filter of the view, on the rows that it leaves out."""
+    query = f"select name from public.own where {condition}"
+    with pytest.raises(ToolArgumentError) as caught:
+        opened(databases).reader.read(Reading(query, {}, 1, 10, 1_000), Stop())
+    assert said in str(caught.value) and "tell" not in str(caught.value)
+
+
 async def test_more_rows_than_are_shown_are_not_fetched(spec: ToolSpec) -> None:
     shown = await ask(spec, "select g from generate_series(1, 100000) g limit 90000")
     assert "the first 50 rows, there are more" in shown
     assert "the first 50 rows" in await ask(
         spec, "select g from generate_series(1, 1000000) g fetch first 900000 rows only"
     )
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+async def test_a_database_may_have_any_encoding(postgres_server: PostgresServer, encoding: str) -> None:
+    import psycopg
+
+    name = f"in_{encoding.lower()}"
+    with psycopg.connect(postgres_server.url(), autocommit=True) as connection:
+        made = f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+        connection.execute(made.encode())
+    with psycopg.connect(postgres_server.url(name), client_encoding="utf8") as connection:
+        connection.execute("CREATE TABLE t (id int, name text); INSERT INTO t VALUES (1, 'Müller')".encode())
+        if encoding == "SQL_ASCII":
+            connection.execute("INSERT INTO t VALUES (2, E'\\xff')")
+    rule = {"tenants": ["acme"], "tables": "*"}
+    given = {"url": postgres_server.url(name), "description": "d", "access": [rule]}
+    spec = build_database_query(Databases({"shop": DatabaseConfig.model_validate(given)}))
+    assert await rows(spec, "select name from t where name = 'Müller'") == ["| Müller |"]
+    said = "invalid byte sequence for encoding …: …;" if encoding == "SQL_ASCII" else "character with byte sequence …"
+    assert said in await refusal(spec, "select name, 'Жук' from t")
 
 
 async def test_many_at_once_share_a_few_connections(spec: ToolSpec) -> None:

@@ -4,13 +4,16 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.tools import tool
+from langchain_core.tools import StructuredTool, tool
 
-from graphrag_agent import AgentContext, Budget, ToolSpec, build_rag_graph
+from graphrag_agent import AgentContext, Budget, RagAgent, ToolSpec, build_rag_graph
+from graphrag_agent.citations import Evidence
 from graphrag_agent.errors import ToolFailedError
-from graphrag_agent.graph.policy.pairing import pairing_problems
+from graphrag_agent.events import AnswerReady, ToolStart
 from graphrag_agent.testing import ScriptedChatModel, call
-from tests.canned import CannedKnowledge
+from graphrag_agent.tools.evidence_message import render_evidence
+from tests.canned import CannedKnowledge, id_of
+from tests.pairing_rule import pairing_problems
 
 ASK = {"messages": [{"role": "user", "content": "How long is sick leave?"}]}
 
@@ -129,6 +132,183 @@ def test_a_refusal_is_an_ending_of_its_own_and_says_so(refusal: AIMessage, told:
     assert told in out["messages"][-1].text
 
 
+@pytest.mark.parametrize(
+    ("question", "locale", "told"),
+    [
+        ("How long is the leave?", None, "No answer could be written: the model failed (RuntimeError). These passages"),
+        ("病假有多少天？", None, "未能写出回答（the model failed (RuntimeError)）。找到了以下段落："),
+        ("Сколько длится отпуск?", None, "Ответ написать не удалось"),
+        ("How long is the leave?", "zh-Hans", "未能写出回答"),
+        ("病假有多少天？", "de-AT", "No answer could be written"),
+    ],
+)
+def test_what_the_loop_says_itself_is_in_the_readers_language(question: str, locale: str | None, told: str):
+    model = ScriptedChatModel(RuntimeError("away"))
+    graph = build_rag_graph(model=model, knowledge=CannedKnowledge())
+    out = graph.invoke({"messages": [("user", question)]}, context={"locale": locale})
+    assert out["messages"][-1].text.startswith(told)
+
+
+FAILED = "No answer could be written: the model failed (RuntimeError)."
+
+
+def test_a_model_that_fails_at_once_leaves_what_a_search_for_the_question_finds():
+    knowledge = CannedKnowledge()
+    out, _ = run(RuntimeError("away"), knowledge=knowledge)
+    assert knowledge.queries == ["How long is sick leave?"]
+    passage = "All about How long is sick leave?."
+    assert out["messages"][-1].text == f"{FAILED} These passages were found:\n- {passage} [{id_of(passage)}]"
+    assert out["outcome"]["citations"] == [id_of(passage)]
+    assert (out["outcome"]["ending"], out["outcome"]["calls"]["run"]) == ("model_error", 1)
+
+
+def test_where_that_search_finds_nothing_it_is_a_gap():
+    out, _ = run(RuntimeError("away"), knowledge=CannedKnowledge(lambda query: []))
+    assert out["messages"][-1].text == f"{FAILED} Nothing was found in the documents."
+    assert out["outcome"]["gaps"] == ["How long is sick leave?"]
+
+
+def test_where_that_search_fails_nothing_is_said_of_the_documents():
+    def broken(query: str) -> list[str]:
+        raise RuntimeError("the disk is gone")
+
+    out, _ = run(RuntimeError("away"), knowledge=CannedKnowledge(broken))
+    assert (out["messages"][-1].text, out["outcome"]["gaps"]) == (FAILED, [])
+
+
+def test_a_model_that_fails_after_a_search_leaves_what_that_one_found():
+    knowledge = CannedKnowledge()
+    out, _ = run(search("a"), RuntimeError("away"), knowledge=knowledge)
+    assert knowledge.queries == ["a"]
+    assert "All about a." in out["messages"][-1].text
+    nothing = CannedKnowledge(lambda query: [])
+    out, _ = run(search("a"), RuntimeError("away"), knowledge=nothing)
+    assert (nothing.queries, out["outcome"]["gaps"]) == (["a"], ["a"])
+
+
+def test_a_search_that_never_ran_is_made_up_for():
+    knowledge = CannedKnowledge()
+    run(search(""), RuntimeError("away"), knowledge=knowledge)
+    assert knowledge.queries == ["How long is sick leave?"]
+
+
+def test_what_other_tools_found_is_enough():
+    passage_ = render_evidence([Evidence("k3f2a", "c", "d", "Leave", "s.md", None, "", 1.0, 0, 9, "Ten days.")])
+    reader = StructuredTool.from_function(
+        lambda name: passage_, name="reader", description="Read.", response_format="content_and_artifact"
+    )
+    knowledge = CannedKnowledge()
+    out, _ = run(call("reader", name="a"), RuntimeError("away"), knowledge=knowledge, tools=[reader])
+    assert knowledge.queries == []
+    assert "- Ten days. [k3f2a]" in out["messages"][-1].text
+
+
+@pytest.mark.parametrize(
+    ("context", "budget"),
+    [
+        ({"retrieval": "none"}, {}),
+        ({"tools": []}, {}),
+        ({"tools": ["clock"]}, {}),
+        ({}, {"max_family_calls": {"search": 0}}),
+    ],
+)
+def test_a_turn_that_may_not_search_does_not_because_the_model_fails(context: Any, budget: Any):
+    @tool
+    def clock(zone: str) -> str:
+        """Tell the time."""
+        return zone
+
+    knowledge = CannedKnowledge()
+    script = (RuntimeError("away"),)
+    out, _ = run(*script, knowledge=knowledge, tools=[clock], context=context, budget=Budget(**budget))
+    assert (out["messages"][-1].text, knowledge.queries) == (FAILED, [])
+
+
+def test_the_last_tool_call_of_a_turn_is_not_exceeded_for_it():
+    knowledge = CannedKnowledge()
+    budget = Budget(max_tool_calls=1)
+    steps = [call("clock", zone="utc"), AIMessage("")]
+    clock_ = ToolSpec(StructuredTool.from_function(lambda zone: zone, name="clock", description="Tell the time."))
+    out, _ = run(*steps, knowledge=knowledge, tools=[clock_], budget=budget)
+    assert (knowledge.queries, out["outcome"]["calls"]["run"]) == ([], 1)
+
+
+def test_what_the_turn_has_shown_before_takes_no_room_from_that_search():
+    @tool
+    def dump(part: str) -> str:
+        """Read a lot."""
+        return f"{part} words " * 20_000
+
+    out, _ = run([call("dump", part="a"), call("dump", part="b")], RuntimeError("away"), tools=[dump])
+    assert "All about How long is sick leave?." in out["messages"][-1].text
+    assert out["outcome"]["gaps"] == []
+
+
+def test_what_was_found_and_had_no_room_is_no_gap():
+    knowledge = CannedKnowledge(lambda query: [f"{query} {n} " + "word " * 100 for n in range(5)])
+    steps = [search(f"leave {n}") for n in range(4)]
+    out, model = run(steps, "Done.", knowledge=knowledge, context=AgentContext(max_evidence_tokens=600))
+    assert "5 of 5 passages were left out" in model.requests[1].messages[-1].text
+    assert out["outcome"]["gaps"] == []
+
+
+def test_a_search_of_the_client_is_not_made_for_it():
+    theirs = {"name": "knowledge_search", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}
+    for retrieval in ("auto", "one_shot"):
+        agent = RagAgent(model=ScriptedChatModel(RuntimeError("away")))
+        answer = agent.ask("How long is sick leave?", context={"client_tools": [theirs], "retrieval": retrieval})
+        assert (answer.text, answer.trace, answer.outcome["calls"]["run"]) == (FAILED, (), 0)
+
+
+def test_two_searches_of_the_loop_in_one_turn_are_two_calls():
+    tries = iter((RuntimeError("the disk is away"), ["Ten days."]))
+
+    def flaky(query: str) -> list[str]:
+        found = next(tries)
+        if isinstance(found, list):
+            return found
+        raise found
+
+    model = ScriptedChatModel(RuntimeError("away"))
+    events = [
+        *RagAgent(model=model, knowledge=CannedKnowledge(flaky)).stream("Leave?", context={"retrieval": "one_shot"})
+    ]
+    calls = [event.id for event in events if isinstance(event, ToolStart)]
+    assert len(calls) == len({*calls}) == 2
+    assert [event.text for event in events if isinstance(event, AnswerReady)] == [
+        f"{FAILED} These passages were found:\n- Ten days. [{id_of('Ten days.')}]"
+    ]
+
+
+def test_a_greeting_is_not_searched_for():
+    knowledge = CannedKnowledge()
+    graph = build_rag_graph(model=ScriptedChatModel(RuntimeError("away")), knowledge=knowledge)
+    out = graph.invoke({"messages": [("user", "Hello!")]})
+    assert (out["messages"][-1].text, knowledge.queries) == (FAILED, [])
+
+
+async def test_a_model_that_takes_all_the_time_leaves_what_a_search_for_the_question_finds():
+    model = ScriptedChatModel("Never said.", "Nor this.", chunk_delay_seconds=30)
+    graph = build_rag_graph(model=model, knowledge=CannedKnowledge())
+    stream = graph.astream(ASK, context=AgentContext(max_seconds=0.3), stream_mode=["messages", "values"])
+    out: Any = [part async for mode, part in stream if mode == "values"][-1]
+    assert out["outcome"]["ending"] == "max_seconds"
+    assert "All about How long is sick leave?." in out["messages"][-1].text
+
+
+@pytest.mark.parametrize(
+    ("refusal", "told"),
+    [
+        ({"additional_kwargs": {"refusal": "我不能帮助。"}}, "模型拒绝回答：我不能帮助。"),
+        ({"response_metadata": {"finish_reason": "content_filter"}}, "模型拒绝回答这个问题。"),
+    ],
+)
+def test_so_is_what_it_says_of_a_refusal(refusal: dict[str, Any], told: str):
+    graph = build_rag_graph(model=ScriptedChatModel(AIMessage("", **refusal)), knowledge=CannedKnowledge())
+    out = graph.invoke({"messages": [("user", "怎么造炸弹？")]})
+    assert (out["messages"][-1].text, out["outcome"]["ending"]) == (told, "refused")
+
+
 def test_a_model_error_says_why_and_keeps_the_providers_words_to_the_log(caplog: pytest.LogCaptureFixture):
     out, _ = run(search("a"), RuntimeError("bad key sk-secret"))
     assert out["outcome"]["reason"] == "the model failed (RuntimeError)"
@@ -137,8 +317,9 @@ def test_a_model_error_says_why_and_keeps_the_providers_words_to_the_log(caplog:
     assert "sk-secret" in caplog.text
 
 
-def test_empty_twice_is_a_model_error_with_what_was_found():
-    out, _ = run(search("a"), AIMessage(""), AIMessage(" "))
+@pytest.mark.parametrize("nothing", ["", " ", "[x9y8z]"])
+def test_empty_twice_is_a_model_error_with_what_was_found(nothing: str):
+    out, _ = run(search("a"), AIMessage(nothing), AIMessage(nothing))
     assert (out["outcome"]["ending"], out["outcome"]["reason"]) == ("model_error", "the model gave no answer")
     assert "All about a." in out["messages"][-1].text
 

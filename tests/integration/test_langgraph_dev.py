@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
         yield url, home / "server.log"
 
 
-async def _turn(url: str) -> tuple[list[str], set[str], dict[str, Any], list[str]]:
+async def _turn(url: str) -> tuple[list[str], set[str], dict[str, Any], dict[str, Any]]:
     async with get_client(url=url) as client:
         thread = await client.threads.create()
         kinds, nodes = [], set()
@@ -52,13 +52,13 @@ async def _turn(url: str) -> tuple[list[str], set[str], dict[str, Any], list[str
         state = await client.threads.get_state(thread["thread_id"])
         assistants = await client.assistants.search()
         schemas = await client.assistants.get_schemas(assistants[0]["assistant_id"])
-    return kinds, nodes, state["values"], sorted(schemas["context_schema"]["properties"])
+    return kinds, nodes, state["values"], schemas
 
 
 @pytest.mark.slow
 def test_a_thread_runs_and_keeps_question_and_answer_only(server: tuple[str, Path]):
     url, log = server
-    kinds, nodes, values, options = asyncio.run(_turn(url))
+    kinds, nodes, values, schemas = asyncio.run(_turn(url))
     assert "error" not in kinds, log.read_text()
     assert {"messages", "custom", "updates", "values"} <= set(kinds)
     assert nodes == {"start_turn", "model", "dedupe_guard", "tool_dispatch", "commit_answer"}
@@ -68,7 +68,9 @@ def test_a_thread_runs_and_keeps_question_and_answer_only(server: tuple[str, Pat
     assert [note["type"] for note in block["annotations"]] == ["citation"]
     assert values["turn"] == []
     assert values["outcome"]["ending"] == "answered"
-    assert "max_tool_calls" in options
+    assert "max_tool_calls" in schemas["context_schema"]["properties"]
+    assert list(schemas["input_schema"]["properties"]) == ["messages"]
+    assert list(schemas["output_schema"]["properties"]) == ["messages", "outcome"]
     assert "BlockingError" not in log.read_text()
 
 

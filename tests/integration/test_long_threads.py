@@ -15,6 +15,7 @@ from graphrag_agent import Budget, KnowledgeBase, Principal, RagAgent, Scope, bu
 from graphrag_agent.errors import KnowledgeBaseError, QuestionTooLongError
 from graphrag_agent.graph.prompts.history import tokens_of
 from graphrag_agent.graph.recall import STALE_NOTE
+from graphrag_agent.models.text_tools.model import TextToolsModel
 from graphrag_agent.testing import ScriptedChatModel, call
 from graphrag_agent.token_estimate import estimate_tokens
 from tests.canned import CannedKnowledge
@@ -90,6 +91,37 @@ def test_what_was_cited_can_be_cited_again_without_a_search(knowledge: Knowledge
     assert shown_ids(question.text) == asked.ids
     history = asked.agent.history("t", principal=ACME)
     assert history[2].text == "And what does the second one say?", "the thread keeps the question as it was asked"
+
+
+@pytest.mark.parametrize("whose", ["nobody's", "the client's", "the server's"])
+@pytest.mark.parametrize("has_tool_calls", [True, False], ids=["native", "text"])
+def test_a_tool_may_have_the_name_of_what_was_cited(knowledge: KnowledgeBase, whose: str, has_tool_calls: bool):
+    def earlier_evidence(topic: str) -> str:
+        """Looks into the archive."""
+        return f"The archive on {topic}."
+
+    def reply(messages: list[BaseMessage], tools: Any) -> str:
+        return f"It pays five percent [{asked.ids[1]}]."
+
+    wanted = '<tool_call>{"name": "earlier_evidence", "arguments": {"topic": "pay"}}</tool_call>'
+    saver = InMemorySaver()
+    asked = Asked(knowledge, call("earlier_evidence", topic="pay") if has_tool_calls else wanted, reply, saver=saver)
+    model: Any = asked.model if has_tool_calls else TextToolsModel(inner=asked.model)
+    tools = [earlier_evidence] if whose == "the server's" else []
+    asked.agent = RagAgent(model=model, knowledge=knowledge, checkpointer=saver, tools=tools)
+    archive = {"name": "earlier_evidence", "parameters": {"type": "object", "properties": {"topic": {}}}}
+    own = {"client_tools": [archive]} if whose == "the client's" else {}
+    answer = asked.ask("And what does the second one say?", **own)
+    if own:
+        (waiting,) = answer.pending
+        results = {waiting["id"]: "The archive on pay."}
+        answer = asked.agent.resume(results, thread="t", principal=ACME, context=own)
+    assert [citation.id for citation in answer.citations] == asked.ids[1:]
+    assert answer.outcome["warnings"] == []
+    told = [message.text for message in asked.prompt if message.type != "system"]
+    shown = "no tool" if whose == "nobody's" else "The archive on pay."
+    assert [shown in text for text in told].index(True) == len(told) - 1, "behind the call, not with the question"
+    assert [shown_ids(text) for text in told if "what does the second" in text] == [asked.ids]
 
 
 def test_what_came_back_can_come_back_again_and_counts_as_shown(knowledge: KnowledgeBase):
@@ -179,6 +211,22 @@ def test_no_more_comes_back_than_its_tokens(knowledge: KnowledgeBase):
     assert len(shown_ids(asked.prompt[-1].text)) == 1
 
 
+def test_what_comes_back_leaves_room_for_a_search(tmp_path: Path):
+    for name in ("sick leave", "parental leave", "study leave"):
+        remarks = " ".join(
+            f"Remark {number} is about the paper of item {number}, which is kept." for number in range(24)
+        )
+        (tmp_path / f"{name}.md").write_text(f"# {name}\n\nThe {name} of the staff is ten days a year. {remarks}")
+    (tmp_path / "gateway.md").write_text("# Gateway\n\nThe warranty of the gateway is 36 months.\n")
+    with KnowledgeBase.open(":memory:", embedder="none") as kb:
+        kb.ingest([tmp_path])
+        agent = RagAgent(model="offline", knowledge=kb, budget=Budget(max_evidence_tokens=700))
+        first = agent.ask("How long is the sick leave? How long is the parental leave? How long is the study leave?")
+        second = agent.ask("What is the warranty of the gateway?", thread=first.thread)
+    assert second.outcome["calls"]["run"] == 1
+    assert second.text.startswith("The warranty of the gateway is 36 months.")
+
+
 def test_a_knowledge_base_that_fails_costs_the_turn_nothing(knowledge: KnowledgeBase, monkeypatch: pytest.MonkeyPatch):
     asked = Asked(knowledge, "Fine.")
 
@@ -198,7 +246,7 @@ def test_a_model_that_gets_one_search_sees_it_too(knowledge: KnowledgeBase):
 
 def test_a_model_that_fails_quotes_nothing_that_the_turn_did_not_find(knowledge: KnowledgeBase):
     asked = Asked(knowledge, ConnectionError("reset"), ConnectionError("reset"))
-    answer = asked.ask("What is the weather?")
+    answer = asked.ask("Weather tomorrow?")
     assert (answer.outcome["ending"], answer.citations) == ("model_error", ())
 
 

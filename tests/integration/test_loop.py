@@ -11,9 +11,9 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import tool
 
 from graphrag_agent import AgentContext, Budget, ToolSpec, build_rag_graph
-from graphrag_agent.graph.policy.pairing import pairing_problems
 from graphrag_agent.testing import ScriptedChatModel, bad_call, call
 from tests.canned import CannedKnowledge, id_of
+from tests.pairing_rule import pairing_problems
 
 ASK = {"messages": [{"role": "user", "content": "How long is sick leave?"}]}
 
@@ -98,7 +98,7 @@ def test_calls_beyond_the_budget_are_refused_and_the_turn_ends():
     assert out["outcome"]["calls"] == {"run": 2, "reused": 0, "refused": 1}
 
 
-def test_a_slow_model_is_stopped_and_what_was_found_is_kept(caplog: pytest.LogCaptureFixture):
+def test_a_slow_model_is_stopped_and_what_was_found_is_kept():
     def slow(messages: list[BaseMessage], tools: tuple[str, ...]) -> Any:
         time.sleep(0.5 if tools else 0.0)
         return "So far."
@@ -139,8 +139,9 @@ def test_a_model_that_fails_leaves_an_answer_made_of_the_evidence(caplog: pytest
     assert "provider is down" in caplog.text
 
 
-def test_an_empty_answer_is_asked_for_once_more():
-    with ScriptedChatModel(search("a"), AIMessage(""), "Ten days.") as model:
+@pytest.mark.parametrize("nothing", ["", " \n", "[x9y8z]", "[x9y8z, x7y8z] [x9y8z]\n"])
+def test_an_empty_answer_or_one_of_unknown_marks_only_is_asked_for_once_more(nothing: str):
+    with ScriptedChatModel(search("a"), AIMessage(nothing), "Ten days.") as model:
         out = build_rag_graph(model=model, knowledge=CannedKnowledge()).invoke(ASK)
     assert (out["outcome"]["ending"], out["messages"][-1].text) == ("answered", "Ten days.")
 
@@ -159,13 +160,33 @@ def test_a_tool_that_raises_does_not_end_the_turn():
     assert out["outcome"]["ending"] == "answered"
 
 
+@pytest.mark.parametrize("is_free", [True, False], ids=["early", "alone"])
+def test_a_tool_that_cancels_itself_does_not_end_the_turn(is_free: bool):
+    @tool
+    async def give_up(why: str) -> str:
+        """Cancels work of its own."""
+        work = asyncio.create_task(asyncio.sleep(60))
+        work.cancel()
+        await work
+        return "never"
+
+    give_up.metadata = {"side_effect_free": is_free}
+    with ScriptedChatModel([call("give_up", why="luck"), search("a")], "done") as model:
+        graph = build_rag_graph(model=model, knowledge=CannedKnowledge(), tools=[give_up])
+        out = graph.invoke(ASK)
+    failed, found = results(model.requests[1].messages)
+    assert json.loads(failed.text)["error"]["type"] == "CancelledError"
+    assert "All about a." in found.text
+    assert out["outcome"]["ending"] == "answered"
+
+
 def test_a_tool_that_takes_too_long_is_cut_off():
     async def slow(seconds: float) -> str:
         """Sleep."""
         await asyncio.sleep(seconds)
         return "late"
 
-    spec = ToolSpec(tool(slow), timeout_seconds=0.05)
+    spec = ToolSpec(tool(slow), timeout_seconds=0.05, side_effect_free=True)
     with ScriptedChatModel(call("slow", seconds=5), "done") as model:
         build_rag_graph(model=model, tools=[spec]).invoke(ASK)
     error = json.loads(results(model.requests[1].messages)[0].text)["error"]
@@ -230,6 +251,15 @@ def test_one_shot_searches_with_the_question_and_offers_no_tools():
     assert [message.type for message in model.requests[0].messages] == ["system", "human"]
     assert "All about How long" in model.requests[0].messages[0].text
     assert out["outcome"]["citations"] == [cited]
+
+
+def test_one_shot_searches_for_a_follow_up_with_the_words_it_leaves_out():
+    knowledge = CannedKnowledge()
+    thread = [("user", "How long is sick leave?"), ("ai", "Ten days."), ("user", "And for contractors?")]
+    with ScriptedChatModel("I found nothing.") as model:
+        graph = build_rag_graph(model=model, knowledge=knowledge)
+        graph.invoke({"messages": thread}, context=AgentContext(retrieval="one_shot"))
+    assert knowledge.queries == ["contractors sick leave"]
 
 
 def test_without_retrieval_nothing_is_searched():
@@ -301,6 +331,8 @@ def test_the_drawn_graph_has_the_nodes_and_edges_of_the_design():
         ("dedupe_guard", "model"),
         ("dedupe_guard", "summarize_on_max_iterations"),
         ("tool_dispatch", "model"),
+        ("tool_dispatch", "tool_dispatch"),
+        ("tool_dispatch", "await_client_tools"),
         ("tool_dispatch", "summarize_on_max_iterations"),
         ("summarize_on_max_iterations", "commit_answer"),
         ("commit_answer", "__end__"),

@@ -2,8 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +12,6 @@ from graphrag_agent import Principal, RagAgent, Settings, acting_as
 from graphrag_agent.conversation.running_turns import running_turns_of
 from graphrag_agent.errors import ThreadBusyError, ThreadError
 from graphrag_agent.events import TextDelta, ToolStart, TurnEnded, TurnStarted
-from graphrag_agent.graph import eager
-from graphrag_agent.persistence.checkpointers import open_checkpointer
 from graphrag_agent.testing import ScriptedChatModel, call
 from tests.canned import CannedKnowledge
 
@@ -41,17 +37,7 @@ class Gate(CannedKnowledge):
             await asyncio.sleep(0.005)
 
 
-@pytest.fixture(autouse=True)
-def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eager, "LEASE_SECONDS", 0.05)
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-async def checkpointer(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Any]:
-    server = request.getfixturevalue("postgres_server") if request.param == "postgres" else None
-    url = server.database() if server else ""
-    async with open_checkpointer(request.param, tmp_path / "threads.sqlite", url=url) as saver:
-        yield saver
+pytestmark = pytest.mark.usefixtures("short_leases")
 
 
 def search() -> Any:
@@ -326,3 +312,87 @@ async def test_text_before_a_stop_is_not_kept():
             asyncio.get_running_loop().create_task(rag.astop("t"))
     messages = await rag.ahistory("t")
     assert texts(messages) in (["one?"], ["one?", "a long answer that is cut"])
+
+
+@pytest.mark.parametrize("durability", ["exit", "async", "sync"])
+@pytest.mark.parametrize("left_at", ["answer", "turn_ended"])
+async def test_a_stream_left_once_its_answer_is_out_keeps_the_answer(checkpointer: Any, durability: Any, left_at: str):
+    rag = agent(CannedKnowledge(), "first", "second", checkpointer=checkpointer, durability=durability)
+    events = rag.astream("one?", thread="t")
+    async for event in events:
+        if event.type == left_at:
+            break
+    await events.aclose()
+    assert texts(await rag.ahistory("t")) == ["one?", "first"]
+    assert (await rag.aask("two?", thread="t")).text == "second"
+    assert texts(await rag.ahistory("t")) == ["one?", "first", "two?", "second"]
+
+
+@pytest.mark.parametrize("left_at", ["answer", "turn_ended"])
+def test_a_sync_stream_left_once_its_answer_is_out_keeps_the_answer(left_at: str):
+    rag = agent(CannedKnowledge(), "first")
+    for event in rag.stream("one?", thread="t"):
+        if event.type == left_at:
+            break
+    assert texts(rag.history("t")) == ["one?", "first"]
+
+
+@pytest.mark.parametrize("way", ["asked", "streamed"])
+@pytest.mark.parametrize("durability", ["exit", "sync"])
+async def test_a_turn_cancelled_again_and_again_holds_its_thread_to_its_end(durability: Any, way: str):
+    entered, ended = asyncio.Event(), asyncio.Event()
+
+    async def slow_to_end(x: str) -> str:
+        """Takes a while to end even where it is cancelled."""
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.2)
+            ended.set()
+        return x
+
+    steps = ("hello", call("slow_to_end", x="1"), "next")
+    rag = agent(CannedKnowledge(), *steps, durability=durability, tools=[slow_to_end])
+    await rag.aask("hi?", thread="t")
+
+    async def asking() -> None:
+        if way == "asked":
+            await rag.aask("one?", thread="t")
+        else:
+            _ = [event async for event in rag.astream("one?", thread="t")]
+
+    running = asyncio.create_task(asking())
+    await entered.wait()
+    while not running.done():  # as anyio does, at every await
+        running.cancel()
+        await asyncio.sleep(0.01)
+    assert ended.is_set() and running.cancelled()
+    await rag.aask("two?", thread="t")
+    assert texts(await rag.ahistory("t"))[-2:] == ["two?", "next"]
+
+
+async def test_a_stop_whose_asker_leaves_meanwhile_still_leaves_the_question_marked():
+    class Slow(InMemorySaver):
+        settling, settled = asyncio.Event(), asyncio.Event()  # LangGraph copies the saver
+
+        async def aput(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+            if metadata.get("source") != "update":
+                return await super().aput(config, checkpoint, metadata, new_versions)
+            self.settling.set()
+            await asyncio.sleep(0.1)
+            saved = await super().aput(config, checkpoint, metadata, new_versions)
+            self.settled.set()
+            return saved
+
+    gate, saver = Gate(), Slow()
+    rag = agent(gate, "hello", search(), "next", checkpointer=saver)
+    await rag.aask("hi?", thread="t")
+    running = asyncio.create_task(rag.aask("one?", thread="t"))
+    await gate.wait_entered()
+    stopping = asyncio.create_task(rag.astop("t"))
+    await saver.settling.wait()
+    running.cancel()
+    assert await stopping
+    assert saver.settled.is_set()
+    assert texts(await rag.ahistory("t")) == ["hi?", "hello", "one?"]

@@ -4,12 +4,15 @@ import asyncio
 import logging
 import sqlite3
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
+from graphrag_agent.conversation.erasing import delete_threads
 from graphrag_agent.errors import CheckpointerError, SettingsError
 from graphrag_agent.persistence import pooled_postgres
 from graphrag_agent.persistence.checkpointers import checkpointer_from, open_checkpointer, open_checkpointer_sync
@@ -18,6 +21,7 @@ from graphrag_agent.persistence.pruning import prune_thread
 from graphrag_agent.settings import load_settings
 from tests.postgres_server import PostgresServer
 from tests.thread_world import Kind, World, opened
+from tests.waiting import until_here
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -89,6 +93,31 @@ async def test_a_locked_file_fails_the_turn_plainly_and_the_next_one_works(
         other.close()
         await world.ask("three?")
         assert await questions(world) == ["one?", "three?"]
+
+
+async def test_who_reads_the_file_for_long_stops_no_turn_while_a_thread_is_erased(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("graphrag_agent.persistence.sqlite_rows.LOG_SECONDS", 1.0)
+    async with opened("sqlite", tmp_path / "t.sqlite") as world:
+        await world.ask("secret?")
+        gone, world.thread = world.thread, "other"
+        await world.ask("one?")
+        reader = sqlite3.connect(tmp_path / "t.sqlite", isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM checkpoints").fetchone()
+        await world.ask("two?")
+        erasing = asyncio.create_task(delete_threads(world.saver, [gone], owner=None))
+        await asyncio.sleep(0.2)
+        await asyncio.wait_for(world.ask("three?"), 10)
+        with pytest.raises(CheckpointerError, match="is being read for long"):
+            await asyncio.wait_for(erasing, 10)
+        reader.execute("COMMIT")
+        reader.close()
+        saver: Any = world.saver
+        assert await saver.in_writer(lambda db: db.execute("PRAGMA busy_timeout").fetchone()) == (30_000,)
+        await delete_threads(world.saver, ["other"], owner=None)
+        assert (tmp_path / "t.sqlite-wal").stat().st_size == 0
 
 
 @pytest.mark.parametrize("room", range(0, 30, 3))
@@ -184,14 +213,15 @@ async def test_a_postgres_that_stays_away_fails_the_turn_plainly_and_the_next_on
     assert "secret-word" not in caplog.text
 
 
-async def test_two_that_start_together_make_the_tables_once(postgres_server: PostgresServer):
+async def test_four_that_start_together_make_the_tables_once(postgres_server: PostgresServer):
     url = postgres_server.database()
 
-    async def start() -> None:
+    async def start() -> list[str]:
         async with opened("postgres", Path(), url) as world:
-            await world.ask("?")
+            await world.ask("one?")
+            return await questions(world)
 
-    await asyncio.gather(*(start() for _ in range(4)))
+    assert await asyncio.gather(*(start() for _ in range(4))) == [["one?"]] * 4
 
 
 @pytest.mark.parametrize(
@@ -236,6 +266,85 @@ async def test_the_settings_name_the_checkpointer_and_hide_the_password(
     with pytest.raises(SettingsError, match="did you mean GRAPHRAG_DATABASE_URL") as caught:
         load_settings()
     assert "secret-word" not in str(caught.value)
+
+
+@pytest.mark.parametrize("place", ["nowhere/t.sqlite", "bad.sqlite", "."])
+async def test_a_file_that_cannot_be_opened_is_told_plainly(tmp_path: Path, place: str):
+    (tmp_path / "bad.sqlite").write_bytes(b"not a database at all" * 100)
+    with pytest.raises(CheckpointerError, match="see the file's rights and health"):
+        async with open_checkpointer("sqlite", tmp_path / place):
+            pass
+
+
+class _Slow(logging.Handler):
+    """Holds aiosqlite's thread up wherever it says what it does."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def slow_aiosqlite() -> Iterator[None]:
+    log, slow = logging.getLogger("aiosqlite"), _Slow()
+    level = log.level
+    log.setLevel(logging.DEBUG)
+    log.addHandler(slow)
+    yield
+    log.removeHandler(slow)
+    log.setLevel(level)
+
+
+@pytest.mark.parametrize("cancelled_after", [None, 0.0, 0.05, 0.15, 0.25])
+@pytest.mark.usefixtures("slow_aiosqlite")
+def test_a_file_that_is_not_opened_leaves_no_thread_that_tells_a_closed_loop(
+    tmp_path: Path, cancelled_after: float | None, monkeypatch: pytest.MonkeyPatch
+):
+    async def opens() -> None:
+        async with open_checkpointer("sqlite", tmp_path / ("." if cancelled_after is None else "t.sqlite")):
+            pass
+
+    failed: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    before = set(threading.enumerate())
+    with pytest.raises(CheckpointerError if cancelled_after is None else TimeoutError):
+        asyncio.run(asyncio.wait_for(opens(), cancelled_after))
+    for thread in set(threading.enumerate()) - before:
+        thread.join(5)
+    assert [thread.exc_value for thread in failed] == []
+
+
+@pytest.mark.parametrize("cancelled", [1, 2])
+async def test_a_file_that_opens_for_one_who_was_cancelled_is_closed(
+    tmp_path: Path, cancelled: int, monkeypatch: pytest.MonkeyPatch
+):
+    asked, may_open, is_closed = threading.Event(), threading.Event(), threading.Event()
+
+    class Watched(sqlite3.Connection):
+        def close(self) -> None:
+            super().close()
+            is_closed.set()
+
+    def connect(path: Path, **options: Any) -> sqlite3.Connection:
+        asked.set()
+        may_open.wait(10)
+        return really_connect(path, factory=Watched, **options)
+
+    really_connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", connect)
+
+    async def opens() -> None:
+        async with open_checkpointer("sqlite", tmp_path / "t.sqlite"):
+            pass
+
+    opening = asyncio.create_task(opens())
+    await until_here(asked.is_set)
+    for _ in range(cancelled):
+        opening.cancel()
+        await asyncio.sleep(0)
+    may_open.set()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert is_closed.is_set()
 
 
 async def test_a_list_that_breaks_off_is_read_again_whole():

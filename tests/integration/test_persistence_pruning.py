@@ -3,6 +3,7 @@
 import asyncio
 import random
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ async def checkpoints_of(world: World) -> int:
 async def stored(world: World) -> bytes:
     """All values of the world's checkpointer, as they lie there."""
     if not hasattr(world.saver, "connection"):
-        with sqlite3.connect(world.saver._path) as database:  # type: ignore[attr-defined]
+        with closing(sqlite3.connect(world.saver._path)) as database:  # type: ignore[attr-defined]
             columns = [("checkpoints", "checkpoint"), ("writes", "value")]
             rows = [row for table, column in columns for row in database.execute(f"SELECT {column} FROM {table}")]
             return b"".join(row[0] or b"" for row in rows)

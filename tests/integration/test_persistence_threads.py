@@ -12,14 +12,12 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+from graphrag_agent.conversation.erasing import delete_threads, delete_threads_of, expire_threads
 from graphrag_agent.errors import ThreadError
 from graphrag_agent.identity import OWNER_KEY, PUBLIC, PUBLIC_OWNER, Principal, owner_of
 from graphrag_agent.persistence.pruning import prune_thread
 from graphrag_agent.persistence.threads import (
     compact,
-    delete_threads,
-    delete_threads_of,
-    expire_threads,
     export_thread,
     list_threads,
     thread_owner,

@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import BaseMessage
 
 from graphrag_agent import AgentContext, RagAgent, build_rag_graph
-from graphrag_agent.events import TextDelta, ThinkingDelta
+from graphrag_agent.events import AnswerReady, TextDelta, ThinkingDelta
 from graphrag_agent.models.factory import load_chat_model
 from graphrag_agent.testing import ScriptedChatModel, call
 from tests.canned import CannedKnowledge, id_of
@@ -105,14 +105,65 @@ def test_a_schema_that_the_provider_refuses_is_no_refusal_of_tools():
     assert (answer.outcome["ending"], len(server.bodies)) == ("model_error", 1)
 
 
-def test_thoughts_are_events_and_not_part_of_the_thread():
-    thinking = {"role": "assistant", "content": "Ten days.", "reasoning_content": "Let me think."}
-    with FakeOpenAI(thinking) as server:
-        agent = RagAgent(model=load_chat_model("openai:local", base_url=server.base_url), knowledge=CannedKnowledge())
+@pytest.mark.parametrize("streaming", [True, False])
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"content": "Ten days.", "reasoning_content": "Let me think."},
+        {"content": "<think>Let me think.</think>\n\nTen days."},
+    ],
+    ids=["a field", "tags"],
+)
+def test_thoughts_are_events_and_not_part_of_the_thread(said: dict[str, str], streaming: bool):
+    with FakeOpenAI({"role": "assistant", **said}) as server:
+        model = load_chat_model("openai:local", base_url=server.base_url, disable_streaming=not streaming)
+        agent = RagAgent(model=model, knowledge=CannedKnowledge())
         events = list(agent.stream(QUESTION, thread="t"))
-    assert "".join(event.text for event in events if isinstance(event, ThinkingDelta)) == "Let me think."
-    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Ten days."
+    if streaming:  # a reply that comes whole is not told in pieces
+        assert "".join(event.text for event in events if isinstance(event, ThinkingDelta)) == "Let me think."
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Ten days."
+    assert agent.history("t")[-1].text == "Ten days."
     assert "Let me think." not in str(agent.history("t"))
+
+
+UNOPENED = "Let me think.\n</think>\n\nTen days."
+
+
+def streamed(agent: RagAgent) -> tuple[list[str], str, str]:
+    """Texts of the deltas, together by message; the answer; and what its own deltas add up to."""
+    texts: dict[str, str] = {}
+    for event in agent.stream(QUESTION, thread="t"):
+        if isinstance(event, TextDelta):
+            texts[event.message_id] = texts.get(event.message_id, "") + event.text
+        if isinstance(event, AnswerReady):
+            answer = event
+    assert "Let me think." not in str(agent.history("t"))
+    assert agent.history("t")[-1].id == answer.message_id
+    return list(texts.values()), answer.text, texts.get(answer.message_id, "")
+
+
+def test_thoughts_that_begin_in_the_prompt_are_no_part_of_an_answer():
+    with FakeOpenAI(UNOPENED, UNOPENED, "Twelve days.", "Twelve days.") as server:
+        model = load_chat_model("openai:local", base_url=server.base_url)
+        agent = RagAgent(model=model, knowledge=CannedKnowledge())
+        first, second, third, fourth = (streamed(agent) for _ in range(4))
+    assert first == ([UNOPENED], "Ten days.", ""), "nothing told that these are thoughts before they end"
+    assert second == (["Ten days."], "Ten days.", "Ten days.")
+    assert third == fourth == (["Twelve days."], "Twelve days.", "Twelve days."), "a template that no longer opens them"
+
+
+def test_thoughts_that_begin_in_the_prompt_stand_aside_in_a_reply_that_comes_whole():
+    with FakeOpenAI(UNOPENED) as server:
+        model = load_chat_model("openai:local", base_url=server.base_url, disable_streaming=True)
+        reply = model.invoke(QUESTION)
+    assert (reply.content, reply.additional_kwargs["reasoning_content"]) == ("Ten days.", "Let me think.\n")
+
+
+def test_a_reply_that_breaks_off_among_its_thoughts_is_no_answer():
+    with FakeOpenAI("<think>The user asks for", "Ten days.") as server:
+        model = load_chat_model("openai:local", base_url=server.base_url)
+        answer = RagAgent(model=model, knowledge=CannedKnowledge()).ask(QUESTION)
+    assert answer.text == "Ten days."
 
 
 def test_a_long_thread_is_shown_from_its_newest_whole_turns():

@@ -7,6 +7,8 @@ import contextlib
 import json
 import os
 import socket
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -50,7 +52,15 @@ class Bait(NamedTuple):
 
 
 @pytest.fixture
-def bait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bait]:
+def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of temporary files, of this test alone: what others left in the machine's is none of its business."""
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pytest.fixture
+def bait(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bait]:
     """A working folder with a secret, an environment with one, and listeners; looked at when the test is over."""
     for name in ("flag", "flag.txt", "secret.txt"):
         (tmp_path / name).write_text(SECRET)
@@ -79,7 +89,7 @@ def bait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bait]:
         )
         assert [has_seen(listener) for listener in listeners] == [False, False, False]
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-    assert not list(Path("/tmp").glob("graphrag-python-*"))
+    assert not list(temporary.iterdir())
 
 
 def has_seen(listener: Any) -> bool:
@@ -294,24 +304,63 @@ WORKER = "The program inside the sandbox"
 """The first words of the worker, which is started as text."""
 
 
-def running_commands() -> list[str]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+def running(temporary: Path) -> list[int]:
+    """The processes of runs in that folder of temporary files: launchers, and what they have started."""
+    commands, parents = {}, {}
+    for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended
-            found.append(path.read_text(errors="replace"))
-    return found
+            commands[int(process.name)] = (process / "cmdline").read_text(errors="replace")
+            parents[int(process.name)] = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    launchers = [pid for pid, command in commands.items() if str(temporary) in command]
+    return launchers + [pid for pid, command in commands.items() if WORKER in command and parents.get(pid) in launchers]
+
+
+async def has_both(temporary: Path) -> bool:
+    """Whether a launcher and its worker run, within ten seconds."""
+    return await within(10, lambda: len(running(temporary)) == 2)
+
+
+async def within(seconds: float, holds: Callable[[], bool]) -> bool:
+    for _ in range(int(seconds / 0.05)):
+        if holds():
+            return True
+        await asyncio.sleep(0.05)
+    return False
+
+
+LOOP = "import time\nopen('half.txt', 'w').write('of a table')\nwhile True:\n    time.sleep(0.1)"
 
 
 @NO_SANDBOX
-async def test_no_process_outlives_its_run(bait: Bait) -> None:
-    spec = build_run_python(interpreter="sandbox")
-    running = asyncio.create_task(outcome(spec, "import time\nwhile True:\n    time.sleep(0.1)"))
-    await asyncio.sleep(1.5)
-    assert [command for command in running_commands() if WORKER in command]
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    await asyncio.sleep(1)
-    assert not [command for command in running_commands() if "graphrag-python-" in command or WORKER in command]
+async def test_no_process_outlives_its_run(bait: Bait, temporary: Path) -> None:
+    call = asyncio.create_task(outcome(build_run_python(interpreter="sandbox"), LOOP))
+    assert await has_both(temporary)
+    started = running(temporary)
+    call.cancel()
+    await asyncio.gather(call, return_exceptions=True)
+    assert await within(2, lambda: not any(Path(f"/proc/{pid}/status").exists() for pid in started))
+
+
+AGENT = """
+import sys
+from graphrag_agent.tools._job import Job
+from graphrag_agent.tools._python_sandbox import SandboxInterpreter
+SandboxInterpreter().run(sys.argv[1], None, Job())
+"""
+
+
+@NO_SANDBOX
+async def test_of_a_killed_agent_neither_process_nor_file_is_left(temporary: Path) -> None:
+    environment = os.environ | {"TMPDIR": str(temporary)}
+    agent = await asyncio.create_subprocess_exec(sys.executable, "-c", AGENT, LOOP, env=environment)
+    try:
+        assert await has_both(temporary)
+        started = running(temporary)
+    finally:
+        agent.kill()
+        await agent.wait()
+    assert await within(5, lambda: not list(temporary.iterdir()))
+    assert await within(2, lambda: not any(Path(f"/proc/{pid}/status").exists() for pid in started))
 
 
 def test_a_megabyte_of_code_is_refused_before_it_runs() -> None:

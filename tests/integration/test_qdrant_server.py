@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from graphrag_agent import KnowledgeBase, RagAgent
-from graphrag_agent.assembly import open_knowledge_base
 from graphrag_agent.errors import EmbedderMismatchError, KnowledgeBaseError, SettingsError
+from graphrag_agent.knowledge_opening import open_knowledge_base
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.circuit_breaker import CircuitBreaker
 from graphrag_agent.retrieval.stores.port import StoreProfile

@@ -1,15 +1,19 @@
 """The facade: answers, threads, events, principals."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.tools import tool
+from langgraph.config import get_stream_writer
 
 from graphrag_agent import AgentContext, Principal, RagAgent, acting_as
 from graphrag_agent.errors import SettingsError, ThreadError
 from graphrag_agent.events import AnswerReady, CitationFound, TextDelta, ToolEnd, ToolStart, TurnEnded, TurnStarted
 from graphrag_agent.graph import eager
 from graphrag_agent.identity import acting_principal
+from graphrag_agent.persistence.checkpointers import open_checkpointer_sync
 from graphrag_agent.testing import ScriptedChatModel, call
 from tests.canned import CannedKnowledge, id_of
 
@@ -41,6 +45,26 @@ def test_a_thread_goes_on_and_another_is_apart():
     rag.ask("three?")
     assert [message.text for message in rag.history(thread)] == ["one?", "first", "two?", "second"]
     assert rag.history("unknown") == []
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_what_is_changed_in_what_was_given_stays_out_of_the_thread(kind: Any, tmp_path: Path):
+    with open_checkpointer_sync(kind, tmp_path / "t.sqlite") as saver:
+        model = ScriptedChatModel(search(), f"Ten days [{CITED}].", "second")
+        rag = RagAgent(model=model, knowledge=CannedKnowledge(), checkpointer=saver)
+        answer = rag.ask("How long is the annual leave, please?", thread="t")
+        answer.outcome["ending"] = "changed"  # type: ignore[index]
+        before = [message.model_dump() for message in rag.history("t")]
+        for message in rag.history("t"):
+            message.content = "[redacted]"
+            message.additional_kwargs["ending"] = "changed"
+            for citation in message.response_metadata.get("citations", ()):
+                citation["source"] = "changed"
+            message.response_metadata.clear()
+        assert [message.model_dump() for message in rag.history("t")] == before
+        assert [found.citation.source for found in rag.citations(answer.message_id, thread="t")] == ["leave.md"]
+        rag.ask("two?", thread="t")
+    assert "[redacted]" not in str(model.requests[-1].messages)
 
 
 def test_the_events_of_a_turn_come_in_order_and_add_up():
@@ -112,6 +136,35 @@ async def test_a_stream_keeps_its_principal_and_leaves_its_readers_alone():
     assert [scope.tenant for scope in knowledge.scopes] == ["acme"]
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"event": "tool_progress", "percent": 50},
+        {"event": "tool_start"},
+        {"event": "tool_end", "id": "x", "name": "report", "found": 0, "is_error": False, "seconds": 1.0},
+        {"event": "answer", "text": "half"},
+        {"event": "answer", "text": "No.", "message_id": "m", "citations": [], "outcome": {}},
+        {"event": ["tool_start"]},
+        "half",
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("is_free", [True, False], ids=["early", "alone"])
+def test_what_a_tool_writes_to_the_custom_stream_is_no_event_of_the_turn(written: Any, is_free: bool):
+    @tool
+    async def report(about: str) -> str:
+        """Reports."""
+        get_stream_writer()(written)
+        return "reported"
+
+    report.metadata = {"side_effect_free": is_free}
+    rag = RagAgent(model=ScriptedChatModel(*[call("report", about="x"), "Yes."] * 2), tools=[report])
+    answer = rag.ask("q")
+    assert (answer.text, [traced.tool for traced in answer.trace]) == ("Yes.", ["report"])
+    types = [event.type for event in rag.stream("q") if not isinstance(event, TextDelta)]
+    assert types == ["turn_started", "tool_start", "tool_end", "answer", "turn_ended"]
+
+
 def test_bad_input_is_refused_with_its_value():
     with pytest.raises(SettingsError, match="question='  ' is empty"):
         agent().ask("  ")
@@ -119,8 +172,9 @@ def test_bad_input_is_refused_with_its_value():
         agent().ask("q", context={"max_rounds": 0})
     with pytest.raises(SettingsError, match="tenant='x': Extra inputs"):
         agent().ask("q", context={"tenant": "x"})
-    with pytest.raises(ThreadError, match="thread=' ' is empty"):
-        agent().ask("q", thread=" ")
+    for blank in ("", " "):
+        with pytest.raises(ThreadError, match=f"thread='{blank}' is empty"):
+            agent().ask("q", thread=blank)
     with pytest.raises(SettingsError, match="mode='chat' is unknown"):
         RagAgent(model="offline", mode="chat")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from graphrag_agent import KnowledgeBase, RagAgent
-from graphrag_agent.assembly import open_knowledge_base
 from graphrag_agent.errors import SettingsError
+from graphrag_agent.knowledge_opening import open_knowledge_base
 from graphrag_agent.settings import load_settings
 from graphrag_agent.testing import ScriptedChatModel, call
 from tests.fake_cohere import Failure, FakeCohere, by_overlap

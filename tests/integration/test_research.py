@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from langchain_core.messages import BaseMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_stream_writer
 
 from graphrag_agent import AgentContext, Budget, Principal, RagAgent, acting_as, build_rag_graph
 from graphrag_agent.events import TextDelta, ToolEnd, ToolStart
@@ -112,6 +114,17 @@ async def test_progress_is_told_as_part_of_the_call_and_nothing_that_a_nested_tu
     assert [event.type for event in events if event.type in ("answer", "turn_ended")] == ["answer", "turn_ended"]
 
 
+async def test_what_a_tool_of_a_nested_turn_writes_to_the_custom_stream_is_no_progress():
+    class Telling(Knowledge):
+        async def asearch(self, query: str, **options: Any) -> Any:
+            get_stream_writer()({"event": "tool_progress", "percent": 50})
+            return await super().asearch(query, **options)
+
+    events = [event async for event in agent(knowledge=Telling()).astream("What of alpha and beta?")]
+    assert not any(event.type == "tool_progress" for event in events)
+    assert not any(event.is_error for event in events if isinstance(event, ToolEnd))
+
+
 async def test_langgraphs_own_stream_has_no_word_of_a_nested_turn(tmp_path: Path):
     graph = research_graph(tmp_path / "log", None)
     messages = [part[0] async for part in graph.astream(ASK, stream_mode="messages")]
@@ -149,7 +162,7 @@ class ServersUser(dict[str, Any]):
     identity = "anna"
 
 
-async def test_on_a_server_a_nested_turn_is_the_authenticated_users(tmp_path: Path):
+async def test_on_a_server_a_nested_turn_is_the_authenticated_users():
     """Not the one's who acts around it."""
     knowledge = Knowledge()
     graph = build_rag_graph(model=model(), knowledge=knowledge, tools=[add], mode="research")
@@ -193,6 +206,32 @@ async def test_nested_turns_share_the_calls_that_are_left():
     assert sorted(knowledge.queries) == ["alpha one", "beta one"]
     assert answer.outcome["calls"]["run"] == 4
     assert answer.text.count("It was cut short (max_calls).") == 2
+
+
+@pytest.mark.parametrize(("parallel", "inside"), [(True, 4), (False, 5)])
+async def test_nested_turns_share_the_calls_of_a_family_that_are_left(parallel: bool, inside: int):
+    """Web searches cost money: five in a turn are five, whoever makes them."""
+    budget = Budget(max_rounds=12, max_tool_calls=60, max_family_calls={"search": 5})
+    knowledge = Knowledge()
+
+    def step(messages: list[BaseMessage], tools: tuple[str, ...]) -> Any:
+        results = [message for message in messages if message.type == "tool"]
+        question = next(message.text for message in messages if message.type == "human")
+        if "research_question" not in tools:  # as many searches as it may
+            return call("knowledge_search", query=f"{question} {number(len(results))}") if len(results) < 4 else "Done."
+        if not results:
+            return [call("research_question", question=asked) for asked in QUESTIONS]
+        return call("knowledge_search", query=f"outer {number(len(results))}") if len(results) < 6 else "Done."
+
+    answer = await agent(knowledge, step=step, budget=budget).aask("q?", context={"parallel_tool_calls": parallel})
+    nested = [query for query in knowledge.queries if not query.startswith("outer")]
+    assert (len(nested), len(knowledge.queries)) == (inside, 5)
+    assert answer.outcome["calls"]["refused"] > 0
+
+
+def number(count: int) -> str:
+    """A word, as searches are compared by words."""
+    return ("one", "two", "three", "four", "five", "six", "seven")[count]
 
 
 async def test_without_calls_left_nothing_is_researched():
@@ -299,13 +338,13 @@ async def test_nothing_of_nested_turns_is_kept(durability: Any, tmp_path: Path):
         await stopped.astop("t")
         assert (await running).outcome["ending"] == "cancelled"
     assert namespaces(place) == {""}
-    with sqlite3.connect(place) as database:
+    with closing(sqlite3.connect(place)) as database:
         rows = [*database.execute("SELECT checkpoint FROM checkpoints"), *database.execute("SELECT value FROM writes")]
     assert not any(PAYLOAD.encode() in (row[0] or b"") for row in rows)
 
 
 def namespaces(place: Path) -> set[str]:
-    with sqlite3.connect(place) as database:
+    with closing(sqlite3.connect(place)) as database:
         tables = ("checkpoints", "writes")
         return {row[0] for table in tables for row in database.execute(f"SELECT checkpoint_ns FROM {table}")}
 
@@ -419,7 +458,7 @@ def test_a_turn_killed_inside_a_nested_one_goes_on_there(
 
 @pytest.mark.slow
 def test_calls_in_a_row_go_on_in_the_nested_turn_that_was_killed(tmp_path: Path):
-    """They share a task: `add` is behind both nested turns, so it runs once too."""
+    """`add` is behind both nested turns."""
     arguments = ("sqlite", str(tmp_path / "t.sqlite"), str(tmp_path / "log"))
     assert run_program(*arguments, "beta two", "serial").returncode == -9
     check_resumed(*arguments, "", "serial")

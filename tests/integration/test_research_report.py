@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ CRITICISM = "- missing: returns are not mentioned"
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    with sqlite3.connect(tmp_path / "shop.sqlite") as made:
+    with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as made, made:
         made.execute("CREATE TABLE sales (product TEXT, quarter INTEGER, pieces INTEGER)")
         made.executemany("INSERT INTO sales VALUES (?, ?, ?)", SALES)
     rule = {"tenants": ["*"], "tables": {"sales": "*"}}

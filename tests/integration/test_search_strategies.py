@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from graphrag_agent import AgentContext, Budget, KnowledgeBase, RagAgent
-from graphrag_agent.assembly import open_knowledge_base
 from graphrag_agent.errors import SettingsError
+from graphrag_agent.knowledge_opening import open_knowledge_base
 from graphrag_agent.settings import load_settings
 from graphrag_agent.testing import ScriptedChatModel, call
+from tests.fake_openai import FakeOpenAI
 
 ONE_ANSWER = Budget(citation_policy="record")
 """The script's answers cite nothing, and are not to be asked for again."""
@@ -83,6 +84,20 @@ def test_hyde_with_the_offline_model_is_refused_where_the_knowledge_base_is_open
     assert not (folder / "kb").exists()
     with pytest.raises(SettingsError, match="query_writer="):
         KnowledgeBase.open(":memory:", embedder=None, strategy="hyde")
+
+
+def test_the_model_of_the_settings_writes_for_a_search_that_asks_for_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    with FakeOpenAI(lambda body: "how long is leave\npump warranty") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        settings = load_settings(kb=":memory:", embedder="none", model="openai:m")
+        with open_knowledge_base(settings) as opened:
+            opened.ingest(folder)
+            trace = opened.search("holidays", strategy="multi_query").trace
+    assert (trace["strategy"]["name"], trace["strategy"]["writer"]) == ("multi_query", "model")
+    assert trace["queries"] == ["holidays", "how long is leave", "pump warranty"]
 
 
 def test_settings_choose_fusion_strategy_and_variety(folder: Path) -> None:

@@ -12,15 +12,17 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
 from openai import APIStatusError, OpenAI
 
 from graphrag_agent import KnowledgeBase, Principal, RagAgent, Settings
-from graphrag_agent.errors import ModelUnavailableError, SettingsError
+from graphrag_agent.errors import CheckpointerError, ModelUnavailableError, SettingsError
 from graphrag_agent.testing import ScriptedChatModel, call
 from tests.served_app import served
+from tests.waiting import until
 
 pytest.importorskip("fastapi", reason="needs the extra server")
 from graphrag_agent.server import BearerTokens, Limits, create_app, serve
@@ -66,7 +68,9 @@ def ask(
     return client.post("/api/turns", json={"question": question, **more})
 
 
-def slow_agent(knowledge: KnowledgeBase, started: list[str], *, seconds: float = 30.0, answers: int = 1) -> RagAgent:
+def slow_agent(
+    knowledge: KnowledgeBase, started: list[str], *, seconds: float = 30.0, answers: int = 1, **options: Any
+) -> RagAgent:
     """Its turns hang in a tool until they are stopped."""
 
     async def wait_long(name: str) -> str:
@@ -80,14 +84,7 @@ def slow_agent(knowledge: KnowledgeBase, started: list[str], *, seconds: float =
         return "done"
 
     steps = [step for _ in range(answers) for step in (call("wait_long", name="a"), "Done.")]
-    return RagAgent(model=ScriptedChatModel(*steps), knowledge=knowledge, tools=[wait_long])
-
-
-def wait_for(is_true: Callable[[], Any], *, seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
+    return RagAgent(model=ScriptedChatModel(*steps), knowledge=knowledge, tools=[wait_long], **options)
 
 
 def test_a_question_is_answered_with_sources(start: Start) -> None:
@@ -123,7 +120,7 @@ def test_a_cut_stream_goes_on_where_it_was(start: Start, knowledge: KnowledgeBas
     client = start(agent=slow_agent(knowledge, begun, seconds=0.5))
     with client.stream("POST", "/api/turns", json={"question": "Wait.", "stream": True}) as reply:
         first = next(line for line in reply.iter_lines() if line.startswith("data: "))
-        wait_for(lambda: begun)
+        until(lambda: begun)
     event = events_of(first)[0]
     rest = client.get(f"/api/turns/{event['turn']}/events", headers={"Last-Event-ID": event["event_id"]})
     assert events_of(rest.text)[-1]["outcome"]["ending"] == "answered"
@@ -135,8 +132,8 @@ def test_a_streamed_turn_that_nobody_reads_is_stopped_after_the_grace(start: Sta
     client = start(agent=slow_agent(knowledge, begun), limits=Limits(grace_seconds=0.2))
     with client.stream("POST", "/api/turns", json={"question": "Wait.", "stream": True}) as reply:
         next(reply.iter_lines())
-        wait_for(lambda: begun)
-    wait_for(lambda: begun == ["started", "stopped"])
+        until(lambda: begun)
+    until(lambda: begun == ["started", "stopped"])
 
 
 def test_a_client_that_leaves_stops_its_turn(start: Start, knowledge: KnowledgeBase) -> None:
@@ -144,7 +141,7 @@ def test_a_client_that_leaves_stops_its_turn(start: Start, knowledge: KnowledgeB
     client = start(agent=slow_agent(knowledge, begun, answers=2))
     with pytest.raises(httpx.ReadTimeout):
         client.post("/api/turns", json={"question": "Wait."}, timeout=1.0)
-    wait_for(lambda: begun == ["started", "stopped"])
+    until(lambda: begun == ["started", "stopped"])
 
 
 def test_a_turn_is_stopped_on_request_and_its_question_stays(start: Start, knowledge: KnowledgeBase) -> None:
@@ -154,7 +151,7 @@ def test_a_turn_is_stopped_on_request_and_its_question_stays(start: Start, knowl
     assert client.post(f"/api/threads/{thread}/stop", json={}).json() == {"stopped": False}
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(ask, client, "Wait.", thread=thread, stream=True)
-        wait_for(lambda: begun)
+        until(lambda: begun)
         turn = client.get(f"/api/threads/{thread}").json()["running_turn"]
         assert turn
         assert ask(client, "And?", thread=thread).status_code == 409
@@ -170,7 +167,7 @@ def test_the_first_turn_of_a_new_thread_is_found_while_it_runs(start: Start, kno
     client = start(agent=slow_agent(knowledge, begun))
     with client.stream("POST", "/api/turns", json={"question": "Wait.", "stream": True}) as reply:
         first = events_of(next(line for line in reply.iter_lines() if line.startswith("data: ")))[0]
-        wait_for(lambda: begun)
+        until(lambda: begun)
         assert client.get(f"/api/threads/{first['thread']}").json()["running_turn"] == first["turn"]
         assert client.post(f"/api/threads/{first['thread']}/stop", json={}).json() == {"stopped": True}
 
@@ -203,6 +200,25 @@ def test_threads_are_made_listed_and_deleted(start: Start) -> None:
     assert client.delete(f"/api/threads/{threads[0]}").status_code == 204
     assert client.get(f"/api/threads/{threads[0]}").status_code == 404
     assert client.delete(f"/api/threads/{threads[0]}").status_code == 404
+
+
+def test_a_deleted_thread_does_not_come_back_with_the_turns_that_ran_or_waited(
+    start: Start, knowledge: KnowledgeBase
+) -> None:
+    begun: list[str] = []
+    settings = Settings(when_busy="wait")
+    client = start(agent=slow_agent(knowledge, begun, answers=2, settings=settings))
+    thread = client.post("/api/threads", json={}).json()["id"]
+    with ThreadPoolExecutor(2) as pool:
+        running = pool.submit(ask, client, "Wait.", thread=thread)
+        until(lambda: begun)
+        waiting = pool.submit(ask, client, "And?", thread=thread, stream=True)
+        time.sleep(0.3)
+        assert client.delete(f"/api/threads/{thread}").status_code == 204
+        assert running.result().json()["outcome"]["ending"] == "cancelled"
+        assert events_of(waiting.result().text)[-1]["outcome"]["ending"] == "cancelled"
+    assert client.get(f"/api/threads/{thread}").status_code == 404
+    assert client.get("/api/threads").json()["threads"] == []
 
 
 def test_the_clients_tools_are_asked_for_and_their_results_taken(start: Start, knowledge: KnowledgeBase) -> None:
@@ -280,6 +296,14 @@ class TestPrincipals:
         reply = ask(start(), **more)
         assert (reply.status_code, reply.json()["error"]["code"]) == (400, "bad_request")
 
+    def test_the_schemas_are_told_to_who_may_ask(self, start: Any) -> None:
+        assert start().get("/api/openapi.json", headers={"Host": "evil.example"}).status_code == 403
+        client = start(token=ANNA, authenticate=BearerTokens(TOKENS))
+        told = client.get("/api/openapi.json")
+        assert "/api/turns" in told.json()["paths"]
+        assert "default-src 'none'" in told.headers["content-security-policy"]
+        assert start.also(str(client.base_url), "wrong-token-0123456789").get("/api/openapi.json").status_code == 401
+
     def test_an_async_hook_may_decide(self, start: Any, knowledge: KnowledgeBase) -> None:
         async def decide(token: str) -> Principal | None:
             await asyncio.sleep(0)
@@ -304,6 +328,17 @@ class TestLimits:
         reply = client.post("/api/turns", content=pieces(), headers={"Content-Type": "application/json"})
         assert (reply.status_code, reply.json()["error"]["code"]) == (413, "body_too_large")
 
+    @pytest.mark.parametrize("role", ["user", "assistant", "tool"])
+    def test_all_messages_of_a_chat_count_together(self, start: Start, role: str) -> None:
+        client = start(ScriptedChatModel("Yes."), limits=Limits(max_chat_characters=100))
+        thread = client.post("/api/threads", json={}).json()["id"]
+        long = [{"role": role, "content": "a" * 60, "tool_call_id": f"c{at}"} for at in (1, 2)]
+        messages = [*QUESTION["messages"], *long] if role == "tool" else [*long, *QUESTION["messages"]]
+        body = {**QUESTION, "messages": messages, "graphrag": {"thread": thread}}
+        reply = client.post("/v1/chat/completions", json=body)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (413, "messages_too_long")
+        assert client.post("/v1/chat/completions", json=QUESTION).status_code == 200
+
     def test_a_body_that_does_not_come_is_not_waited_for(self, start: Start) -> None:
         client = start(limits=Limits(max_body_seconds=0.2))
         with socket.create_connection((client.base_url.host, client.base_url.port), 5) as connection:
@@ -321,7 +356,7 @@ class TestLimits:
         ben = start.also(str(anna.base_url), BEN)
         with ThreadPoolExecutor(2) as pool:
             running = pool.submit(ask, anna, "Wait.", stream=True)
-            wait_for(lambda: begun)
+            until(lambda: begun)
             for stream in (True, False):
                 refused = ask(anna, "Me too.", stream=stream)
                 assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
@@ -347,9 +382,49 @@ class TestLimits:
             assert reply.status_code == 400
             assert reply.json()["error"]["message"]
 
+    def test_half_a_character_ends_no_answer(self, start: Start) -> None:
+        client, kind = (
+            start(ScriptedChatModel("half \ud83d here", "half \ud83d again")),
+            {"Content-Type": "application/json"},
+        )
+        thread = client.post("/api/threads", json={}).json()["id"]
+        assert ask(client, thread=thread).json()["answer"] == "half ? here"
+        assert client.get(f"/api/threads/{thread}").json()["messages"][1]["text"] == "half ? here"
+        body = json.dumps({**QUESTION, "model": "m\ud800"}).encode()
+        told = client.post("/v1/chat/completions", content=body, headers=kind).json()
+        assert (told["model"], told["choices"][0]["message"]["content"]) == ("m?", "half ? again")
+        refused = client.post(
+            "/v1/chat/completions", content=json.dumps({**QUESTION, "\ud800": 1}).encode(), headers=kind
+        )
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "?")
+
+    @pytest.mark.parametrize("place", ["/api/threads?after=a%00b", "/api/threads/{}?branch=%00"])
+    def test_a_nul_in_a_parameter_is_refused(self, start: Start, place: str) -> None:
+        client = start()
+        thread = ask(client).json()["thread"]
+        for reply in (client.get(place.format(thread)), ask(client, thread=thread, branch="a\0b")):
+            assert (reply.status_code, reply.json()["error"]["code"]) == (400, "bad_request")
+
     @pytest.mark.parametrize("thread", ["a%00b", "%2e%2e", "x" * 200, "%F0%9F%98%80", "a%2Fb", "' OR 1=1"])
     def test_odd_names_of_threads_are_unknown(self, start: Start, thread: str) -> None:
         assert start().get(f"/api/threads/{thread}").status_code == 404
+
+    @pytest.mark.parametrize("thread", ["my notes", "проект", "_x", "a@b", "' OR 1=1", "😀", "x" * 128])
+    def test_names_that_the_library_allows_are_served(self, start: Any, knowledge: KnowledgeBase, thread: str) -> None:
+        agent = RagAgent(model="offline", knowledge=knowledge)
+        agent.ask("How long is sick leave?", thread=thread)
+        client = start(agent=agent)
+        assert [item["id"] for item in client.get("/api/threads").json()["threads"]] == [thread]
+        assert ask(client, thread=thread).status_code == 200
+        path = f"/api/threads/{quote(thread, safe='')}"
+        assert len(client.get(path).json()["messages"]) == 4
+        assert [client.delete(path).status_code, client.get(path).status_code] == [204, 404]
+
+    @pytest.mark.parametrize("thread", ["a\0b", "a\nb", "a\x85b", "half \ud83d", "x" * 129, ""])
+    def test_what_no_thread_can_be_named_is_refused(self, start: Any, thread: str) -> None:
+        body = json.dumps({"question": "How long is sick leave?", "thread": thread}).encode()
+        reply = start().post("/api/turns", content=body, headers={"Content-Type": "application/json"})
+        assert reply.status_code in (400, 404)
 
 
 class TestBrowsers:
@@ -363,7 +438,7 @@ class TestBrowsers:
 
     def test_another_origin_is_refused(self, start: Start) -> None:
         client = start()
-        for origin in ("https://evil.example", "null", f"http://localhost:{client.base_url.port}"):
+        for origin in ("https://evil.example", "null", "http://[", f"http://localhost:{client.base_url.port}"):
             assert ask_from(client, origin).status_code == 403
         own = f"http://127.0.0.1:{client.base_url.port}"
         assert ask_from(client, own).status_code == 200
@@ -449,6 +524,20 @@ class TestOpenAI:
         text = "".join(piece.choices[0].delta.content or "" for piece in pieces)
         assert text == told.choices[0].message.content
         assert client.get("/api/threads").json()["threads"] == []
+
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_an_answer_is_given_where_its_thread_cannot_be_erased(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, stream: bool
+    ) -> None:
+        async def fails(*args: Any, **options: Any) -> list[str]:
+            raise CheckpointerError("the file is being read for long")
+
+        monkeypatch.setattr("graphrag_agent.server.chat_routes.delete_threads", fails)
+        reply = start(ScriptedChatModel("Ten days.")).post("/v1/chat/completions", json={**QUESTION, "stream": stream})
+        assert reply.status_code == 200
+        assert "Ten days." in reply.text
+        assert "error" not in reply.text
+        assert "the file is being read for long" in caplog.text
 
     def test_the_history_that_the_client_tells_counts(self, start: Start, knowledge: KnowledgeBase) -> None:
         model = ScriptedChatModel(lambda messages, tools: " | ".join(message.text for message in messages[1:]))

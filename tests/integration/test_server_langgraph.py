@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ TOKENS = [
     {"token": CLEO, "tenant": "other", "user": "anna"},
 ]
 QUESTION = {"messages": [{"role": "user", "content": "What is the code word?"}]}
-SECRET = "The code word is heliotrope."
+SECRET, NOTHING = "The code word is heliotrope.", "Nothing was found in the documents"
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +50,16 @@ def client(url: str, token: str = "", **headers: str) -> httpx.Client:
     return httpx.Client(base_url=url, timeout=60, headers={**given, **headers})
 
 
-def run(user: httpx.Client, path: str, **more: Any) -> str:
-    reply = user.post(f"{path}/runs/wait", json={"assistant_id": "rag", "input": QUESTION, **more})
+def run(asking: httpx.Client, path: str, **more: Any) -> str:
+    reply = asking.post(f"{path}/runs/wait", json={"assistant_id": "rag", "input": QUESTION, **more})
     return reply.text
+
+
+def assert_nothing_was_found(tries: list[tuple[httpx.Client, dict[str, Any]]]) -> None:
+    """By any of these runs, made at once: one after the other they take a second each."""
+    with ThreadPoolExecutor(len(tries)) as pool:
+        told = list(pool.map(lambda given: run(given[0], "", **given[1]), tries))
+    assert [text for text in told if SECRET in text or NOTHING not in text] == []
 
 
 @pytest.mark.slow
@@ -68,14 +76,8 @@ def test_the_principal_is_the_tokens_whatever_the_client_sends(url: str) -> None
             {"context": {"tenant": "acme", "groups": ["hr"]}},
             {"context": {"langgraph_auth_user": as_anna}},
         ]
-        for other in (ben, cleo):
-            assert [SECRET in run(other, "", **more) for more in tries] == [False] * len(tries)
-            assert (
-                SECRET
-                not in other.post(
-                    "/runs/wait", json={**tries[1], "assistant_id": "rag", "input": QUESTION, "user": as_anna}
-                ).text
-            )
+        tries.append({**tries[1], "user": as_anna})
+        assert_nothing_was_found([(other, more) for other in (ben, cleo) for more in tries])
 
 
 @pytest.mark.slow
@@ -170,10 +172,9 @@ def test_without_auth_a_client_cannot_make_itself_a_user(tmp_path: Path) -> None
         knowledge.ingest(home / "secret.md", tenant="acme", groups=["hr"])
     as_anna = {"identity": "anna", "tenant": "acme", "groups": ["hr"], "is_authenticated": True}
     with dev_server(home, "langgraph.json") as url, client(url) as nobody:
-        assert '"type":"ai"' in run(nobody, "").replace(" ", "")
-        for place in ("configurable", "metadata"):
-            assert SECRET not in run(nobody, "", config={place: {"langgraph_auth_user": as_anna}})
-        assert SECRET not in run(nobody, "", context={"langgraph_auth_user": as_anna})
+        tries: list[dict[str, Any]] = [{}, {"context": {"langgraph_auth_user": as_anna}}]
+        tries += [{"config": {place: {"langgraph_auth_user": as_anna}}} for place in ("configurable", "metadata")]
+        assert_nothing_was_found([(nobody, more) for more in tries])
 
 
 def test_auth_without_tokens_does_not_start() -> None:

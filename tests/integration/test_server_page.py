@@ -117,7 +117,7 @@ def test_an_answer_has_its_searches_and_sources(open_page: Open) -> None:
     page.wait_for_answers(1)
     assert "E-1042 means that the gateway's clock is wrong" in page.texts("article.assistant .body")[0]
     assert "[" not in page.texts("article.assistant .body")[0]
-    assert any("passages found" in text for text in page.texts(".steps li"))
+    assert any("passages found: " in text for text in page.texts(".steps li"))
     page.tab.locator(".marker").first.click()
     details = page.tab.locator(".sources details[open]")
     assert "the gateway keeps them for up to 30 days" in details.inner_text()
@@ -197,6 +197,20 @@ def test_a_turn_is_stopped_and_its_question_stays(open_page: Open, knowledge: Kn
     assert page.problems == []
 
 
+def test_a_tool_that_searches_nothing_is_not_said_to_have_found_nothing(
+    open_page: Open, knowledge: KnowledgeBase
+) -> None:
+    def weekday(date: str) -> str:
+        """The day of the week of a date."""
+        return "Monday"
+
+    model = ScriptedChatModel(call("weekday", date="2026-11-30"), call("knowledge_search", query="qqq zzz"), "Monday.")
+    page = open_page(RagAgent(model=model, knowledge=knowledge, tools=[weekday]))
+    page.ask("Which day is it?")
+    page.wait_for_answers(1)
+    assert page.texts(".steps li") == ["Working: weekday", "Searching: qqq zzz — nothing found"]
+
+
 def test_hostile_answers_documents_and_titles_stay_text(open_page: Open, knowledge: KnowledgeBase) -> None:
     found = knowledge.search("zebra code").hits[0]
     rest = "- one\n- `<b>two</b>`\n\n```\n<script>1</script>\n```\n<iframe src='//x'></iframe>"
@@ -246,6 +260,76 @@ def test_errors_are_told_kindly_and_the_question_is_not_lost(open_page: Open, kn
     page.tab.get_by_text("The server can't be reached.").wait_for()
 
 
+def cut_after(count: int, app: Any) -> Any:
+    """The app behind a proxy that cuts every stream after so many pieces."""
+
+    async def proxied(scope: Any, receive: Any, send: Any) -> None:
+        pieces = 0
+
+        async def limited(message: Any) -> None:
+            nonlocal pieces
+            pieces += message["type"] == "http.response.body"
+            is_stream = scope.get("path", "").endswith(("/turns", "/events"))
+            if is_stream and pieces == count:
+                await send({**message, "more_body": False})
+            elif not is_stream or pieces < count:
+                await send(message)
+            else:
+                raise OSError("cut")
+
+        await app(scope, receive, limited)
+
+    return proxied
+
+
+def test_a_turn_whose_connection_is_cut_again_and_again_is_followed_to_its_end(
+    open_page: Open, knowledge: KnowledgeBase
+) -> None:
+    app = create_app(RagAgent(model="offline", knowledge=knowledge), knowledge=knowledge)
+    page = open_page(app=cut_after(9, app))
+    page.ask("What does E-1042 mean?")
+    page.wait_for_answers(1)
+    assert "the gateway's clock is wrong" in page.texts("article.assistant .body")[0]
+    assert page.tab.locator("#error").is_hidden()
+
+
+def test_a_turn_that_is_lost_with_its_server_does_not_look_as_if_it_ran(
+    open_page: Open, knowledge: KnowledgeBase
+) -> None:
+    page = open_page(app=cut_after(3, create_app(slow_agent(knowledge), knowledge=knowledge)))
+    for path in ("**/api/turns/*/events", "**/api/threads/*"):
+        page.tab.route(path, lambda route: route.abort())
+    page.ask("Wait, please.")
+    page.tab.locator(".steps .running").wait_for()
+    page.tab.get_by_text("The server can't be reached.").wait_for()
+    page.tab.wait_for_function("() => !document.body.classList.contains('busy')")
+    assert page.texts(".steps .failed") == ["Searching: a long way"]
+    assert page.tab.locator(".pending").count() == 0
+
+
+@pytest.mark.parametrize("thread", ["100%", "50%41", "проект 2#?"])
+def test_a_reload_opens_the_same_conversation_whatever_it_is_called(
+    open_page: Open, knowledge: KnowledgeBase, thread: str
+) -> None:
+    agent = RagAgent(model="offline", knowledge=knowledge)
+    agent.ask("What does E-1042 mean?", thread=thread)
+    page = open_page(agent)
+    page.tab.locator(".thread").click()
+    page.wait_for_answers(1)
+    page.tab.reload()
+    page.wait_for_answers(1)
+    assert page.tab.locator("#error").is_hidden()
+
+
+def test_keys_of_an_input_method_neither_send_nor_stop(open_page: Open) -> None:
+    page = open_page()
+    page.tab.locator("#question").fill("远程办公")
+    for composing in ({"isComposing": True}, {"keyCode": 229}):
+        page.tab.locator("#question").dispatch_event("keydown", {"key": "Enter", "bubbles": True, **composing})
+    assert page.tab.locator("#question").input_value() == "远程办公"
+    assert page.texts("article") == []
+
+
 def test_threads_are_listed_opened_and_deleted(open_page: Open) -> None:
     page = open_page()
     for question in ("What is the warranty of the Weir G4?", "What does E-1042 mean?"):
@@ -272,6 +356,9 @@ def test_it_fits_a_telephone_and_every_control_has_a_name(open_page: Open) -> No
     page.tab.get_by_role("button", name="Conversations").click()
     page.tab.locator(".thread").wait_for(state="visible")
     page.shot("telephone-threads")
+    page.tab.set_viewport_size({"width": 340, "height": 740})  # the title takes two lines here
+    header = page.tab.locator("header").bounding_box()
+    assert page.tab.locator("#threads").bounding_box()["y"] >= header["y"] + header["height"]
     unnamed = """[...document.querySelectorAll('button, input, textarea, select')].filter(node =>
         !(node.innerText || node.title || node.getAttribute('aria-label') || node.labels?.[0]?.textContent))"""
     assert page.tab.evaluate(f"{unnamed}.length") == 0

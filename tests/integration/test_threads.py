@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import uuid
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +119,10 @@ def test_a_new_question_after_a_kill_sees_nothing_of_the_killed_turn(tmp_path: P
     path = tmp_path / "t.sqlite"
     child(path, "die")
     with ScriptedChatModel(search("first"), "fresh") as model:
-        knowledge = CannedKnowledge()
-        out = build_rag_graph(model=model, knowledge=knowledge, checkpointer=saver(path)).invoke(ask("new?"), THREAD)
+        knowledge, checkpointer = CannedKnowledge(), saver(path)
+        with closing(checkpointer.conn):
+            graph = build_rag_graph(model=model, knowledge=knowledge, checkpointer=checkpointer)
+            out = graph.invoke(ask("new?"), THREAD)
     assert knowledge.queries == ["first"], "the killed turn's ledger is gone"
     assert [m.type for m in model.requests[0].messages] == ["system", "human", "ai", "human"]
     assert "got no answer" in model.requests[0].messages[2].text
@@ -128,8 +131,8 @@ def test_a_new_question_after_a_kill_sees_nothing_of_the_killed_turn(tmp_path: P
     assert out["messages"][0].additional_kwargs["ending"] == "cancelled"
 
 
-def long_thread(path: Path, durability: Any, turns: int) -> tuple[sqlite3.Connection, list[float], Any]:
-    """CPU seconds a turn, with three searches of 3 KB each."""
+def long_thread(path: Path, durability: Any, turns: int) -> tuple[bytes, list[float], Any]:
+    """What is stored, CPU seconds a turn, with three searches of 3 KB each, and the messages."""
 
     def play(messages: list[BaseMessage], tools: tuple[str, ...]) -> Any:
         seen = 0
@@ -149,22 +152,21 @@ def long_thread(path: Path, durability: Any, turns: int) -> tuple[sqlite3.Connec
         began = time.process_time()
         graph.invoke(ask(f"question {n}?"), THREAD, durability=durability)
         spent.append(time.process_time() - began)
-    checkpointer.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return checkpointer.conn, spent, graph.get_state(THREAD).values["messages"]
+    messages = graph.get_state(THREAD).values["messages"]
+    with closing(checkpointer.conn) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        columns = (("writes", "value"), ("checkpoints", "checkpoint"))
+        rows = [row for table, column in columns for row in connection.execute(f"SELECT {column} FROM {table}")]
+    return b"".join(row[0] or b"" for row in rows), spent, messages
 
 
 @pytest.mark.parametrize(("durability", "limit_mb"), [("sync", 3.2), ("exit", 0.5)])
 def test_fifty_turns_stay_small_and_cost_no_more_than_the_first(tmp_path: Path, durability: str, limit_mb: float):
     path = tmp_path / "t.sqlite"
-    connection, spent, messages = long_thread(path, durability, 50)
+    stored, spent, messages = long_thread(path, durability, 50)
     assert path.stat().st_size / 1e6 <= limit_mb
     assert [message.type for message in messages] == ["human", "ai"] * 50
     if durability == "exit":
-        stored = b"".join(
-            row[0]
-            for table, column in (("writes", "value"), ("checkpoints", "checkpoint"))
-            for row in connection.execute(f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL")
-        )
         assert b"word7 word8" not in stored, "no tool result is ever on disk"
     ratios = [_growth(spent)]
     while min(ratios) > 1.3 and len(ratios) < 3:  # a busy machine slows a run down; a growing cost shows in each

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 from graphrag_agent.errors import ThreadError
 from graphrag_agent.events import ErrorRaised, Event, TextDelta, ThinkingDelta
+from graphrag_agent.finishing import wait_out
 
 GRACE_SECONDS = 30.0
 MAX_EVENTS = 20_000
@@ -63,7 +64,7 @@ class TurnLog:
     async def stop(self) -> None:
         """Stop the turn now."""
         self._task.cancel()
-        await asyncio.wait([self._task])
+        await wait_out(self._task)
 
     def _place_of(self, after: str) -> int:
         turn, _, number = after.rpartition(":")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -59,8 +60,9 @@ def _without_marks(text: str, markers: Sequence[PlacedMarker]) -> tuple[str, lis
 
 
 def _attach(stretches: list[_Stretch], marker: PlacedMarker, at: int, plain: str) -> None:
-    own = next((stretch for stretch in stretches if stretch.start < at < stretch.end), None)
-    before = next((stretch for stretch in reversed(stretches) if stretch.end <= at), None)
+    following = bisect_left(stretches, at, key=lambda stretch: stretch.start)
+    before = stretches[following - 1] if following else None
+    own = before if before is not None and at < before.end else None
     if (
         own is not None
         and plain[at : own.end].strip(" .!?…。！？*_|\"'”’»)")
@@ -69,10 +71,10 @@ def _attach(stretches: list[_Stretch], marker: PlacedMarker, at: int, plain: str
         # more of the sentence follows: what stands up to here is this mark's
         rest = _Stretch(at, own.end, [], is_rest=True)
         own.end = at
-        stretches.insert(stretches.index(own) + 1, rest)
-    chosen = own or before
+        stretches.insert(following, rest)
+    chosen = before
     if chosen is None or (own is None and "\n\n" in plain[chosen.end : at]):
-        chosen = next((stretch for stretch in stretches if stretch.start >= at), chosen)
+        chosen = stretches[following] if following < len(stretches) else chosen
     if chosen is not None:
         chosen.marks.append(marker)
 
@@ -90,4 +92,5 @@ def _without_rests(stretches: Sequence[_Stretch]) -> list[_Stretch]:
 
 def _in_answer(at: int, markers: Sequence[PlacedMarker], places: Sequence[int]) -> int:
     """The place in the answer that a place in the text without marks stands for."""
-    return at + sum(marker.end - marker.start for marker, place in zip(markers, places, strict=True) if place < at)
+    before = bisect_left(places, at)
+    return at + markers[before - 1].end - places[before - 1] if before else at

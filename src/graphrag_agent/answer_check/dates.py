@@ -68,11 +68,14 @@ def find_dates(text: str) -> list[Date]:
     if not _HINT.search(text):
         return []
     found: list[Date] = []
+    taken = bytearray(len(text))  # a list of places would be looked through for each date
     for form in _FORMS:
         for match in form.finditer(text):
             readings = _readings(match.groupdict())
-            if readings and not any(match.start() < date.end and date.start < match.end() for date in found):
-                found.append(Date(readings, match[0].strip(), match.start(), match.end()))
+            start, end = match.span()
+            if readings and not any(taken[start:end]):
+                found.append(Date(readings, match[0].strip(), start, end))
+                taken[start:end] = b"x" * (end - start)
     return sorted(found, key=lambda date: date.start)
 
 

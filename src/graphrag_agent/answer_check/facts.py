@@ -10,7 +10,13 @@ from itertools import pairwise
 from graphrag_agent.answer_check.names import find_codes, find_names
 from graphrag_agent.answer_check.numbers import Quantity
 from graphrag_agent.answer_check.passages import Passage, Text, find_terms, normalize
-from graphrag_agent.answer_check.polarity import count_negations, has_exception, rivals_in
+from graphrag_agent.answer_check.polarity import (
+    count_negations,
+    has_exception,
+    opposites_in,
+    rivals_in,
+    with_prefixes,
+)
 
 _BY = re.compile(r"\bby\b|被|由")
 _CLAUSE_SHARE = 0.5
@@ -36,7 +42,7 @@ def doubts_about(claim: Text, window: Text, passages: Sequence[Passage]) -> Iter
     yield from _numbers(claim, window, passages)
     yield from _dates(claim, window, passages)
     yield from _names(claim, passages)
-    yield from _polarity(claim, window)
+    yield from _polarity(claim, window, passages)
     yield from _order(claim, window)
     yield from _substitutions(claim, window)
 
@@ -82,7 +88,8 @@ def _names(claim: Text, passages: Sequence[Passage]) -> Iterator[Doubt]:
     terms = frozenset().union(*(passage.term_set | passage.above.term_set for passage in passages))
     texts = " ".join(f"{passage.text} {passage.above.text}" for passage in passages)
     for code in find_codes(claim.raw):
-        if normalize(code) not in texts:
+        # not a part of a longer one: E-104 is not E-1042, v2.1 not v2.1.3
+        if not re.search(rf"(?<![a-z\d]){re.escape(normalize(code))}(?![a-z\d]|[.-]\d)", texts):
             yield Doubt(f"{code}: not in the source", True)
     for name in dict.fromkeys(find_names(claim.raw)):
         own = find_terms(normalize(name))
@@ -98,7 +105,7 @@ def _is_form_of_one(term: str, terms: frozenset[str]) -> bool:
     return len(term) >= _PREFIX and any(other.startswith(term[:_PREFIX]) for other in terms)
 
 
-def _polarity(claim: Text, window: Text) -> Iterator[Doubt]:
+def _polarity(claim: Text, window: Text, passages: Sequence[Passage]) -> Iterator[Doubt]:
     spoken_of = [clause for clause in window.clauses if _is_spoken_of(clause, claim)] or window.clauses
     its = " , ".join(clause.text for clause in spoken_of)
     mine = claim.text
@@ -106,9 +113,16 @@ def _polarity(claim: Text, window: Text) -> Iterator[Doubt]:
     for said, instead in rivals_in(mine, its):
         has_rival = True
         yield Doubt(f"{said}: the source says {instead}", True)
-    if not has_rival and (count_negations(mine) - count_negations(its)) % 2:
-        shared = claim.term_set & frozenset().union(*(clause.term_set for clause in spoken_of))
-        yield Doubt("one of the two says not", len(shared) >= WORD_FOR_WORD * len(claim.term_set))
+    known = {*with_prefixes(window.terms), *(term for item in passages for term in with_prefixes(item.above.terms))}
+    told = [term for clause in spoken_of for term in clause.terms]
+    opposites = opposites_in(with_prefixes(claim.terms), with_prefixes(told), known=known)
+    negations = count_negations(mine) - count_negations(its)
+    # "not paid" is what "unpaid" says; a "paid" of something else alone is no doubt
+    is_turned = (negations + len(opposites)) % 2 and (negations % 2 or any(item.is_of_same for item in opposites))
+    if not has_rival and is_turned:
+        why = [f"{item.said}: the source says {item.instead}" for item in opposites] or ["one of the two says not"]
+        shared = len(claim.term_set.intersection(told)) + len(opposites)
+        yield Doubt(why[0], shared >= WORD_FOR_WORD * len(claim.term_set))
     yield from left_out_exceptions(claim, window)
     if has_exception(mine) and not has_exception(window.text):
         yield Doubt("the source has no such exception", False)

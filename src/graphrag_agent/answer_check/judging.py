@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,11 @@ from graphrag_agent.citations import Support
 
 SUPPORTED_FROM, WEAK_FROM = 0.6, 0.25
 """Share of the claim's words that its source must have."""
+
+_OPENING, _CLOSING = " *_\"'“‘«", " .!?:;,。*_\"'”’»"
+"""Signs around a sentence that are no part of what it says; a point before a number is one."""
+_GOES_ON = re.compile(r"[.,]*\w|\s*%|(?<=\d)\s+\w|\s+(?:hundred|thousand|[mb]illion|тысяч|миллион|миллиард)")
+"""The rest of a word or of a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,7 @@ def judge(claim_text: str, passages: Sequence[Passage]) -> Verdict:
         return Verdict("weak", ("too short to be checked",), sentences)
     window = Text("\n".join(sentence.raw for sentence in sentences))
     share = _share(claim, sentences, passages)
-    if claim.letters and any(claim.letters in passage.letters for passage in passages):
+    if any(_stands_in(claim, sentence) for passage in passages for sentence in passage.sentences):
         doubts = [*left_out_exceptions(claim, window)]
     elif passages and all(passage.evidence.is_computed for passage in passages):
         doubts = _computed_doubts(claim, passages, share)
@@ -45,6 +51,15 @@ def judge(claim_text: str, passages: Sequence[Passage]) -> Verdict:
     if any(doubt.is_grave for doubt in doubts):
         return Verdict("unsupported", reasons, sentences)
     return Verdict("weak" if doubts else "supported", reasons, sentences)
+
+
+def _stands_in(claim: Text, sentence: Text) -> bool:
+    """Whether the sentence begins with the claim as it stands, signs too, and no word or number goes on behind it.
+
+    A beginning only: what stands before it may turn it around ("Not all employees ...").
+    """
+    said, its = claim.text.lstrip(_OPENING).rstrip(_CLOSING), sentence.text.lstrip(_OPENING)
+    return bool(said) and its.startswith(said) and not _GOES_ON.match(its, len(said))
 
 
 def _is_foreign(claim: Text, passages: Sequence[Passage], share: float) -> bool:

@@ -54,6 +54,8 @@ _BOUND_BEFORE = re.compile(rf"{BOUND_WORDS.pattern}[^.;,。；，]{{0,12}}\Z")
 _BOUND_BEHIND = re.compile(r"[^\s.;,。；，]{0,3}(?:(?P<max>以内|以下|or less|or fewer)|(?P<min>以上|or more))")
 _REACH = 36
 """Characters before a number in which a word may bound it."""
+_NEAR = 9
+"""Characters before a number in which the sign of its currency stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +93,13 @@ class Quantity:
 def find_quantities(text: str) -> list[Quantity]:
     """The numbers of a text in lower case, in order, words for numbers too."""
     found = [*_clocks(text)]
-    taken = [(item.start, item.end) for item in found]
+    taken = bytearray(len(text))  # a list of places would be looked through for each number
+    for item in found:
+        taken[item.start : item.end] = b"x" * (item.end - item.start)
     for start, end, values, is_word in _numbers(text):
-        if not any(start < last and first < end for first, last in taken):
+        if not any(taken[start:end]):
             found.append(_with_unit(text, start, end, values, is_word))
-            taken.append((start, end))
+            taken[start:end] = b"x" * (end - start)
     return _joined(text, sorted(found, key=lambda item: item.start))
 
 
@@ -145,7 +149,7 @@ def _readings(digits: str) -> set[float]:
 def _with_unit(text: str, start: int, end: int, values: frozenset[float], is_word: bool) -> Quantity:
     behind = UNIT_BEHIND.match(text, end)
     unit = behind["unit"] if behind else ""
-    if not unit and start and (sign := text[:start].rstrip()[-1:]) and sign in CURRENCY_SIGNS:
+    if not unit and start and (sign := text[max(start - _NEAR, 0) : start].rstrip()[-1:]) and sign in CURRENCY_SIGNS:
         unit = sign
     if text[max(start - 3, 0) : start] == "百分之" or unit == "per cent":
         unit = "%"

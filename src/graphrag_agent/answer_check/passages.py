@@ -25,6 +25,8 @@ SCRIPT_CHARACTERS = 500
 """Of a text that tell which writing it is in."""
 MAX_FACTS = 300
 """Numbers and dates of one text that are looked at."""
+MOST_SENTENCES = 3
+"""That one claim is held against."""
 MORE = 0.15
 """Share of a claim's words that a further sentence must add."""
 _CLAUSE_ENDS = re.compile(r"(?<!\d)[,，]|[,，](?!\d)|[;:；：、()（）。]| - ")
@@ -96,11 +98,6 @@ class Text:
         """Its parts between commas and the like."""
         return [Text(part) for part in _CLAUSE_ENDS.split(self.text) if part and any(map(str.isalnum, part))]
 
-    @cached_property
-    def letters(self) -> str:
-        """Letters and digits only."""
-        return "".join(filter(str.isalnum, self.text))
-
 
 class Passage(Text):
     """The text of one piece of evidence, under its title and headings."""
@@ -135,14 +132,14 @@ def _masked(text: str, spans: Sequence[Date | Quantity], *, sign: str = "|") -> 
     return text
 
 
-def best_sentences(claim: Text, passages: Sequence[Passage], most: int = 3) -> list[PassageSentence]:
+def best_sentences(claim: Text, passages: Sequence[Passage]) -> list[PassageSentence]:
     """The sentences that together hold most of the claim's words, in the order in which they add to it."""
     words = frozenset(term for term in claim.term_set if not term[0].isdigit()) or claim.term_set
     left = [sentence for passage in passages for sentence in passage.sentences]
     chosen: list[PassageSentence] = []
     covered: frozenset[str] = frozenset()
     least = 1
-    while left and len(chosen) < most:
+    while left and len(chosen) < MOST_SENTENCES:
         # a number decides only between sentences that are alike: it may well be another sentence's
         best = max(left, key=lambda it: (len(it.term_set & words - covered), len(it.term_set & claim.term_set)))
         if len(best.term_set & words - covered) < least:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence, Set
+from itertools import pairwise
+from typing import NamedTuple
 
 from graphrag_agent.answer_check.numbers import BOUND_WORDS
 from graphrag_agent.retrieval.polarity_words import EXCEPTION_WORDS, NEGATION_WORDS
@@ -122,11 +125,71 @@ _ANY_RIVAL = re.compile(
 )
 
 
+_PREFIXES = ("un", "non", "не")
+"""That turn a word around; `in-` and `dis-` as often begin a word of its own ("income", "discover")."""
+_LEAST_LETTERS = 4
+"""Of a word that a prefix turns around: with fewer, one word in another is chance."""
+_NO_PAIR = re.compile(
+    "unabl|ineligibl|unlaw|unavail|unauthor|недопустим|недействительн|невозможн|unless|некотор|нескольк"
+)
+"""Stems with a prefix that are negations already, and those that only look like another word ("less") with one."""
+
+
+class Opposite(NamedTuple):
+    """A stem of a claim, and the one of its source that a prefix sets apart from it."""
+
+    said: str
+    instead: str
+    is_of_same: bool
+    """Whether both stand beside the same word, so that they tell of one thing."""
+
+
 def count_negations(text: str) -> int:
     """How often the text in lower case turns a statement around; bounds like "not more than" don't count."""
     if not _NEGATION.search(text):
         return 0
     return len(_NEGATION.findall(_NEUTRAL.sub(" ", BOUND_WORDS.sub(" ", text))))
+
+
+def with_prefixes(terms: Iterable[str]) -> list[str]:
+    """The stems in order, that of "non-paid" as one, as "unpaid" has one."""
+    joined = list[str]()
+    for term in terms:
+        if joined and joined[-1] == "non":
+            joined[-1] += term
+        else:
+            joined.append(term)
+    return joined
+
+
+def opposites_in(said: Sequence[str], source: Sequence[str], *, known: Set[str]) -> list[Opposite]:
+    """Stems of what is said that the source has only with a prefix that turns them around, or only without.
+
+    Both as `with_prefixes` gives them. `known`: all that the source says, in its headings too. Words that
+    `count_negations` counts are left out.
+    """
+    mine, its = frozenset(said), frozenset(source) - frozenset(said)
+    found = []
+    for word in sorted(mine - known):
+        for prefix in _PREFIXES:
+            plain = word.removeprefix(prefix)
+            instead = plain if plain != word else prefix + word
+            is_word = min(len(word), len(instead)) >= _LEAST_LETTERS
+            if is_word and instead in its and not any(map(_NO_PAIR.match, (word, instead))):
+                found.append((word, instead))
+    if not found:
+        return []
+    near, there = _neighbours(said), _neighbours(source)
+    return [Opposite(word, instead, not near[word].isdisjoint(there[instead])) for word, instead in found]
+
+
+def _neighbours(words: Sequence[str]) -> dict[str, set[str]]:
+    """Each word -> those right before and behind it."""
+    found: dict[str, set[str]] = {word: set() for word in words}
+    for one, other in pairwise(words):
+        found[one].add(other)
+        found[other].add(one)
+    return found
 
 
 def has_exception(text: str) -> bool:

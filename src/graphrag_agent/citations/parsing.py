@@ -18,11 +18,11 @@ _MAX_NESTED = 8
 """Brackets in the text of a link; what nests deeper is none."""
 
 _ID = r"[a-z][2-9][a-z2-9]{3,5}"
-_NAMED = rf"`?(?:(?:ids?|evidence|sources?|ref)[ \t]*[:=：]?[ \t]*|[#^@])?(?:{_ID})`?"
+_NAMED = rf"`?(?:(?:ids?|evidence|sources?|ref)[ \t]*(?:[:=：][ \t]*)?|[#^@])?(?:{_ID})`?"
 _BETWEEN = r"(?:[ \t]*[,;，、；|/&][ \t]*|[ \t]+(?:and|и|和|与)[ \t]+|[ \t]+)"
 _INSIDE = rf"[ \t]*{_NAMED}(?:{_BETWEEN}{_NAMED})*[ \t]*"
 _MARKER = re.compile(rf"\[\[{_INSIDE}\]\]|\\?[\[【［]{_INSIDE}\\?[\]】］]", re.IGNORECASE)
-_MARKER_BEGUN = re.compile(r"\\?[\[【［]{1,2}[a-z2-9#^@`:=：,;，、；|/& \tи和与]*\\?\]?\Z", re.IGNORECASE)
+_MARKER_BEGUN = re.compile(r"(?:\\?[\[【［]{1,2}[a-z2-9#^@`:=：,;，、；|/& \tи和与]*\\?\]?|\\)\Z", re.IGNORECASE)
 _IDS = re.compile(rf"(?<![a-z0-9]){_ID}(?![a-z0-9])", re.IGNORECASE)
 _LONE_ID = re.compile(_ID, re.IGNORECASE)
 _SPECIAL = re.compile(r"[\[【［`\\\n]")
@@ -30,7 +30,8 @@ _LINE_BEGUN = re.compile(rf"[ \t>]{{0,{_MAX_INFO}}}(?:(?:[-*+]|\d{{1,9}}[.)]?)[ 
 _FENCE = re.compile(rf"[ \t>]{{0,{_MAX_INFO}}}(?:(?:[-*+]|\d{{1,9}}[.)])[ \t]{{1,9}})?(`{{3,99}}|~{{3,99}})")
 _FENCE_END = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]*\Z")
 _FENCE_END_BEGUN = re.compile(rf"[ \t>]{{0,{_MAX_INFO}}}[`~]{{0,99}}[ \t]{{0,{_MAX_INFO}}}\Z")
-_DEFINITION = re.compile(r""":[ \t]*<?[^\s<>]*[/.#:][^\s<>]*>?(?:[ \t]+["'(].*)?[ \t]*\Z""")
+_IN_TARGET = r"[^\s<>\[\]`]"
+_DEFINITION = re.compile(rf""":[ \t]*<?(?={_IN_TARGET}*[/.#:]){_IN_TARGET}*+>?(?:[ \t]+["'(].*)?[ \t]*\Z""")
 _BRACKET = re.compile(r"\\.|[\[\]\n]")
 _TARGET = re.compile(r"\((?:[^()\n]|\([^()\n]*\))*\)")
 _LABEL = re.compile(r"\[[^\[\]\n]*\]")
@@ -116,6 +117,8 @@ class MarkerStream:
     def _definition(self) -> Piece | None:
         """The label of a reference at a line's start, `[k3f2a]: http://...`; empty where there is none."""
         blanks = len(self._held) - len(self._held.lstrip(" "))
+        if blanks > _MAX_INFO:  # a stream has given them out by now
+            return ""
         marker = _MARKER.match(self._held, blanks, blanks + MAX_HELD)
         if marker is None:
             if not self._is_over and self._may_be_marker(blanks):

@@ -8,6 +8,7 @@ from typing import Literal
 
 from graphrag_agent.citations.parsing import Marker, parse_markers
 from graphrag_agent.citations.values import Citation
+from graphrag_agent.documents import HEADING_SEPARATOR
 
 QUOTE_CHARACTERS = 300
 """Of each place; a footnote is no second copy of the source."""
@@ -73,7 +74,7 @@ def _document(citations: Sequence[Citation], language: Language, clean: Callable
 
 def _place(citation: Citation, language: Language, clean: Callable[[str], str]) -> str:
     page = _LABELS[language][0].format(citation.page) if citation.page else ""
-    heading = citation.heading.removeprefix(citation.title).removeprefix(" > ")
+    heading = citation.heading.removeprefix(citation.title).removeprefix(HEADING_SEPARATOR)
     told = ", ".join(filter(None, [page, clean(heading)]))
     quoted = _one_line(" … ".join(quote.text for quote in citation.quotes if quote.text))
     if len(quoted) > QUOTE_CHARACTERS:

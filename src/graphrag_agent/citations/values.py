@@ -94,7 +94,7 @@ class Citation:
 
     @property
     def place(self) -> dict[str, Any]:
-        """Everything but the texts: what a thread keeps (DESIGN 8: no tool payload in it)."""
+        """Everything but the texts: what a thread keeps, which holds no tool result."""
         told = self.as_dict()
         del told["text"]
         return {**told, "quotes": [{"start": quote.start, "end": quote.end} for quote in self.quotes]}

@@ -40,7 +40,7 @@ class Answer:
     """Empty where the turn was stopped."""
     citations: tuple[Citation, ...]
     outcome: Mapping[str, Any]
-    """How the turn went: ending, rounds, calls, seconds, tokens, warnings (DESIGN 3)."""
+    """How the turn went: ending, rounds, calls, seconds, tokens, warnings."""
     trace: tuple[ToolCallTrace, ...]
     thread: str
     message_id: str

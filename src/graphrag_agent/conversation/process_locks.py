@@ -14,12 +14,13 @@ import sys
 import threading
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from graphrag_agent.conversation.running_turns import WhenBusy
-from graphrag_agent.errors import ThreadBusyError
+from graphrag_agent.errors import CheckpointerError, ThreadBusyError
+from graphrag_agent.finishing import finish
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ async def held_against_others(locks: ProcessLocks | None, thread: str, when_busy
     try:
         yield
     finally:
-        await asyncio.shield(locks.unlock(thread))
+        await finish(locks.unlock(thread))  # a next turn of ours must not lock before that
 
 
 def database_of(checkpointer: Any) -> object:
@@ -73,17 +74,20 @@ def process_locks_of(checkpointer: Any) -> ProcessLocks | None:
 
 
 class FileLocks:
-    """One byte of a file beside the database stands for a thread. Instant, so it may run on the event loop."""
+    """One byte of a file beside the database stands for a thread. Instant, once it is open: on the event loop then."""
 
     def __init__(self, database: Path) -> None:
+        self._database = database
         self._path = database.with_name(f"{database.name}-turns")
 
     async def try_lock(self, thread: str) -> bool:
         """Whether no other process has the byte."""
         import fcntl
 
+        # not below: a file that can't be opened is no busy thread
+        file = _files[self._path] if self._path in _files else await asyncio.to_thread(self._file)
         try:
-            fcntl.lockf(self._file(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _number_of(thread))
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _number_of(thread))
         except (BlockingIOError, PermissionError):
             return False
         return True
@@ -98,8 +102,22 @@ class FileLocks:
         """Opened once a process and never closed: closing one handle would end the locks of all."""
         with _files_guard:
             if self._path not in _files:
-                _files[self._path] = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                try:
+                    _files[self._path] = self._opened()
+                except OSError as error:
+                    raise CheckpointerError(
+                        f"{str(self._path)!r} can't be opened: {error.strerror}; whoever may write the database must "
+                        "be able to write this file beside it"
+                    ) from error
             return _files[self._path]
+
+    def _opened(self) -> int:
+        """With the rights of the database, whatever the umask: who may write there may write here."""
+        mode = self._database.stat().st_mode & 0o666
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+        with suppress(OSError):  # it may be another user's
+            os.fchmod(file, mode)
+        return file
 
 
 class AdvisoryLocks:
@@ -107,7 +125,8 @@ class AdvisoryLocks:
 
     def __init__(self, pool: Any, guarded: Callable[..., Awaitable[Any]] | None) -> None:
         self._pool = pool
-        self._guarded = guarded
+        # weakly: the checkpointer has these locks for as long as it is there, and would never be freed
+        self._guarded = weakref.WeakMethod(guarded) if guarded else None
         """Runs a call of the checkpointer's: again while the server is away, with errors in our words."""
         self._connection: Any = None
         self._held: set[str] = set()
@@ -115,7 +134,19 @@ class AdvisoryLocks:
 
     async def try_lock(self, thread: str) -> bool:
         """Whether no other session has the lock."""
-        return bool(await (self._guarded(lambda: self._try(thread)) if self._guarded else self._try(thread)))
+        guarded = self._guarded() if self._guarded else None
+        trying = asyncio.ensure_future(guarded(lambda: self._try(thread)) if guarded else self._try(thread))
+        try:
+            return bool(await asyncio.shield(trying))
+        except asyncio.CancelledError:
+            await finish(self._unlock_if_granted(trying, thread))
+            raise
+
+    async def _unlock_if_granted(self, trying: asyncio.Future[bool], thread: str) -> None:
+        """Of a caller that was cancelled before it heard of the lock."""
+        await asyncio.wait([trying])
+        if not trying.cancelled() and trying.exception() is None and trying.result():
+            await self.unlock(thread)
 
     async def _try(self, thread: str) -> bool:
         async with self._turn:

@@ -89,6 +89,13 @@ class RunningTurns:
             turns = [turn] if turn else [turn for turn in self._turns.values() if turn.id == thread_or_turn]
         return next((turn for turn in turns if turn.owner == owner and not turn.is_lost), None)
 
+    def on(self, thread: str) -> list[RunningTurn]:
+        """The turn that holds the thread, then those that wait for it; none whose loop was closed."""
+        with self._lock:
+            holder = self._turns.get(thread)
+            turns = [*([holder] if holder else []), *(turn for turn, _ in self._waiting.get(thread, ()))]
+        return [turn for turn in turns if not turn.is_lost]
+
     def _take(self, turn: RunningTurn, when_busy: WhenBusy) -> Future[None] | None:
         """None where the thread was free, else what is done when it is the turn's."""
         with self._lock:

@@ -10,6 +10,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.types import Command
 
+from graphrag_agent.conversation.running_turns import unknown_thread
 from graphrag_agent.conversation.thread_history import ThreadHistory
 from graphrag_agent.errors import SettingsError, ThreadError
 from graphrag_agent.graph.prompts.history import CANCELLED
@@ -74,6 +75,8 @@ class Begun:
 async def begin(start: Start, history: ThreadHistory, thread: str) -> Begun:
     """Where and with what the turn starts. Raises ThreadError for a message or branch that the thread doesn't have."""
     if isinstance(start, Resume):
+        if not await history.is_there(thread):
+            raise unknown_thread(thread)
         return Begun(Command(resume={"results": dict(start.results)}), None)
     if isinstance(start, Ask):
         if start.branch is not None:

@@ -15,6 +15,7 @@ from graphrag_agent.conversation.running_turns import unknown_thread
 from graphrag_agent.errors import ThreadError
 from graphrag_agent.identity import OWNER_KEY, PUBLIC_OWNER
 from graphrag_agent.persistence import steps
+from graphrag_agent.retrieval.scope import is_storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,10 @@ class ThreadHistory:
         if newest is not None and (newest.metadata or {}).get(OWNER_KEY, PUBLIC_OWNER) != owner:
             raise unknown_thread(thread)
         return newest
+
+    async def is_there(self, thread: str) -> bool:
+        """Whether anything was kept of the thread."""
+        return await self._checkpointer.aget_tuple(config_of(thread)) is not None
 
     async def values(self, thread: str, head: str | None = None) -> Mapping[str, Any]:
         """The channels at this checkpoint, or at the newest one."""
@@ -129,9 +134,18 @@ class ThreadHistory:
         return {item.checkpoint["id"]: item async for item in self._checkpointer.alist(config)}
 
 
+def checked_thread(thread: str) -> str:
+    """The thread's name. Raises ThreadError for one that no database takes."""
+    if "\0" in thread or not is_storable(thread):
+        raise ThreadError(
+            f"thread={thread!r} has a NUL or half of a character, which no database takes; name it otherwise"
+        )
+    return thread
+
+
 def config_of(thread: str, head: str | None = None) -> RunnableConfig:
-    """The config that names the thread, and a checkpoint of it."""
-    return {"configurable": {"thread_id": thread, **({"checkpoint_id": head} if head else {})}}
+    """The config that names the thread, and a checkpoint of it. Raises ThreadError for a name that can't be kept."""
+    return {"configurable": {"thread_id": checked_thread(thread), **({"checkpoint_id": head} if head else {})}}
 
 
 def is_finished(saved: CheckpointTuple) -> bool:

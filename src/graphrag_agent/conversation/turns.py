@@ -18,8 +18,9 @@ from graphrag_agent.context import AgentContext
 from graphrag_agent.conversation.process_locks import database_of, held_against_others, process_locks_of
 from graphrag_agent.conversation.running_turns import RunningTurn, WhenBusy, running_turns_of
 from graphrag_agent.conversation.starts import Begun, Start, begin, cancelled
-from graphrag_agent.conversation.thread_history import ThreadHistory, config_of
+from graphrag_agent.conversation.thread_history import ThreadHistory, checked_thread, config_of
 from graphrag_agent.events import AnswerReady, Event, TurnEnded, TurnStarted
+from graphrag_agent.finishing import finish, wait_out
 from graphrag_agent.graph.prompts.history import CANCELLED
 from graphrag_agent.graph.state import emptied
 from graphrag_agent.identity import OWNER_KEY, PUBLIC_OWNER, acting_principal, owner_of
@@ -61,10 +62,11 @@ class Turns:
     ) -> None:
         """One turn, for the acting principal. Its first event is `TurnStarted`; what fails before has no event.
 
-        Raises ThreadError where the thread, message or branch is unknown, ThreadBusyError where a turn runs on it.
+        Raises ThreadError where the thread, message or branch is unknown, or no database takes the thread's name, and
+        ThreadBusyError where a turn runs on it.
         """
         owner = owner_of(acting_principal())
-        turn = RunningTurn(uuid.uuid4().hex, thread, owner)
+        turn = RunningTurn(uuid.uuid4().hex, checked_thread(thread), owner)
         numbered = _Numbered(turn, emit)
         when_busy = self._rules.when_busy
         async with self._running.hold(turn, when_busy), held_against_others(self._locks, thread, when_busy):
@@ -85,7 +87,7 @@ class Turns:
             )
             if not await _until_done(asyncio.ensure_future(running), turn):
                 was = newest.checkpoint["id"] if newest else ""
-                numbered(TurnEnded(await self._settle(thread, owner, begun, was)))
+                numbered(TurnEnded(await finish(self._settle(thread, owner, begun, was))))
             # "exit" keeps no steps, but what was nested and broken off is kept to be resumed
             if self._rules.prune and (self._rules.durability != "exit" or self._rules.has_nested):
                 await self._prune(thread)
@@ -133,9 +135,11 @@ async def _until_done(work: asyncio.Task[None], turn: RunningTurn) -> bool:
     try:
         await asyncio.wait([work])
     except asyncio.CancelledError:
-        work.cancel()
-        await asyncio.wait([work])
+        if not turn.is_answered:  # an answer that is out is written down, though nobody waits for it
+            work.cancel()
         raise
+    finally:
+        await wait_out(work)
     if work.cancelled() and turn.is_stopped:
         return False
     work.result()

@@ -1,4 +1,4 @@
-"""Asks a model that names no source for its answer once more: DESIGN 9."""
+"""What a model's answer is worth: one that names no source is asked for once more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from graphrag_agent.citations import Marker, parse_markers
 from graphrag_agent.graph.loop import Request
 from graphrag_agent.graph.policy.budget import Spent, seconds_left
 from graphrag_agent.graph.policy.pairing import calls_of
-from graphrag_agent.graph.policy.refusal import refusal_of
+from graphrag_agent.graph.policy.refusal import has_declined
 from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.recall import without_recalled
 from graphrag_agent.graph.state import TurnState
@@ -48,9 +48,18 @@ async def ask_for_citations(
     again = await _ask_again(request, state, config, left)
     if again is None:
         return answer, spent.plus(rounds=1)
-    is_better = bool(again.text.strip()) and not refusal_of(again) and _cites(again, state.get("turn") or [])
+    is_better = bool(again.text.strip()) and not has_declined(again) and _cites(again, state.get("turn") or [])
     chosen, other = (again, answer) if is_better else (answer, again)
     return chosen, spent.plus(rounds=1, **reply_usage(other))
+
+
+def is_blank(answer: BaseMessage, turn: Sequence[BaseMessage]) -> bool:
+    """Whether a reader would see nothing of it: no words, and no mark that stands for evidence of the turn."""
+    pieces = parse_markers(answer.text)
+    if any(isinstance(piece, str) and piece.strip() for piece in pieces):
+        return False
+    known = read_evidence(turn).keys()
+    return not any(isinstance(piece, Marker) and (piece.is_bare or known & set(piece.ids)) for piece in pieces)
 
 
 async def _ask_again(request: Request, state: TurnState, config: RunnableConfig, left: float) -> AIMessage | None:
@@ -81,7 +90,7 @@ def _silent(config: RunnableConfig) -> RunnableConfig:
 
 
 def _lacks_citations(answer: AIMessage, turn: Sequence[BaseMessage]) -> bool:
-    if not turn or calls_of(answer) or not answer.text.strip() or refusal_of(answer) or _cites(answer, turn):
+    if not turn or calls_of(answer) or not answer.text.strip() or has_declined(answer) or _cites(answer, turn):
         return False
     evidence = read_evidence(without_recalled(turn))
     return bool(evidence) and draws_on(answer.text, list(evidence.values()))

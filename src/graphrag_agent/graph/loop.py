@@ -19,9 +19,12 @@ from langgraph.runtime import get_runtime
 
 from graphrag_agent.context import AgentContext, Budget
 from graphrag_agent.errors import SettingsError
+from graphrag_agent.graph.prompts.history import newest_question
 from graphrag_agent.graph.prompts.window import within_window
 from graphrag_agent.identity import PUBLIC, Principal, acting_principal
+from graphrag_agent.models.phrases import reader_language
 from graphrag_agent.models.text_tools.model import TextToolsModel
+from graphrag_agent.models.words import Language
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.token_estimate import estimate_tokens
 from graphrag_agent.tools.registry import ToolRegistry
@@ -130,7 +133,7 @@ class Loop:
 
     @property
     def takes_native_calls(self) -> bool:
-        """Whether the model takes tool calls of its own; an unknown model is tried (DESIGN 4.9)."""
+        """Whether the model takes tool calls of its own; a model that does not say so is tried."""
         if self._tools_rejected.is_set() or (self.chat_model.profile or {}).get("tool_calling") is False:
             return False
         return type(self.chat_model).bind_tools is not BaseChatModel.bind_tools
@@ -173,16 +176,21 @@ class Request:
         """Whether a call that the guard let through is the client's, also when it is resumed without its tools."""
         return name not in self.loop.tools or self.loop.tools[name].runtime == "client"
 
+    @property
+    def can_search(self) -> bool:
+        """Whether the loop can search with the user's words: with its own tool, which a client's may be called like."""
+        return SEARCH_TOOL in self.tools and not self.runs_at_client(SEARCH_TOOL)
+
     def travels_alone(self, name: str) -> bool:
         """Whether a call of this tool has a task of its own, so that it never runs again when one beside it was killed.
 
-        Calls without side effects share one, which costs less, except where a turn takes minutes: in research. So do
-        all of a request that wants them one after the other.
+        Calls without side effects that run side by side share one, which costs less, except where a turn takes minutes:
+        in research.
         """
         spec = self.loop.tools.get(name)
-        if spec is None or spec.runtime == "client" or not self.context.parallel_tool_calls:
+        if spec is None or spec.runtime == "client":
             return False
-        return not spec.side_effect_free or self.loop.is_research
+        return not spec.side_effect_free or self.loop.is_research or not self.context.parallel_tool_calls
 
     @property
     def most_hits(self) -> int | None:
@@ -205,6 +213,11 @@ class Request:
         conditions = {name: sorted(values) for name, values in self.scope.conditions().items()}
         return json.dumps(conditions, sort_keys=True)  # names may hold any separator
 
+    def language(self, messages: Sequence[BaseMessage]) -> Language:
+        """What the loop itself speaks in this turn."""
+        question = newest_question(messages)
+        return reader_language(self.context.locale, question.text if question else "")
+
     @property
     def instructions(self) -> Instructions:
         """Which system prompt the model has."""
@@ -218,7 +231,7 @@ class Request:
             return "none"
         if self.context.retrieval == "auto":
             return "native" if self.loop.takes_native_calls else "text"
-        return "one_shot" if SEARCH_TOOL in tools else "none"
+        return "one_shot" if self.can_search else "none"
 
 
 def _names_of(tools: Sequence[BaseTool]) -> tuple[tuple[str, str, str], ...]:

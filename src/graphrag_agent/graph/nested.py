@@ -7,6 +7,8 @@ namespace of that task in the outer turn's thread: killed, it goes on where it w
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 from langchain_core.messages import HumanMessage
@@ -17,6 +19,7 @@ from langgraph.runtime import get_runtime
 from graphrag_agent.citations import Evidence
 from graphrag_agent.context import AgentContext
 from graphrag_agent.errors import ToolFailedError
+from graphrag_agent.events import LoopEvent
 from graphrag_agent.tools.research_question import AnswerSubQuestion, NestedAnswer
 from graphrag_agent.tools.spec import TurnLeft
 
@@ -25,6 +28,9 @@ OWN_SECONDS_SHARE = 0.75
 
 PROGRESS = ("tool_start", "tool_progress", "tool_end")
 """Events of the nested turn that are the outer one's progress; its text and its answer are for the model alone."""
+
+outer_families: ContextVar[Mapping[str, int]] = ContextVar("outer_families", default=MappingProxyType({}))
+"""Calls of a family that the outer turn has left for the nested one, where there is a cap; read when it begins."""
 
 
 def nested_answers(graph: CompiledStateGraph[Any, Any, Any, Any], tool_names: Collection[str]) -> AnswerSubQuestion:
@@ -41,12 +47,16 @@ def nested_answers(graph: CompiledStateGraph[Any, Any, Any, Any], tool_names: Co
         values: Mapping[str, Any] = {}
         tell = get_stream_writer()
         told: Any = {"stream_mode": ["custom", "values"], "output_keys": ["messages", "outcome"]}
-        parts: AsyncIterator[Any] = graph.astream(asked, context=context, **told)
-        async for mode, part in parts:
-            if mode == "values":
-                values = part
-            elif isinstance(part, dict) and part.get("event") in PROGRESS:
-                tell({**part, "id": f"{call_id}/{part['id']}", "parent": call_id})
+        outer = outer_families.set(left.families)
+        try:
+            parts: AsyncIterator[Any] = graph.astream(asked, context=context, **told)
+            async for mode, part in parts:
+                if mode == "values":
+                    values = part
+                elif isinstance(part, LoopEvent) and part["event"] in PROGRESS:
+                    tell(LoopEvent({**part, "id": f"{call_id}/{part['id']}", "parent": call_id}))
+        finally:
+            outer_families.reset(outer)
         return _answer_in(values)
 
     return answer
@@ -74,5 +84,6 @@ def _answer_in(values: Mapping[str, Any]) -> NestedAnswer:
             "input_tokens": tokens["input"],
             "output_tokens": tokens["output"],
             "tool_calls": outcome["calls"]["run"],
+            "families": outcome["families"],
         },
     )

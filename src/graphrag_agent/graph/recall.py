@@ -1,4 +1,4 @@
-"""Evidence that recent answers cited, given to a later turn again: DESIGN 8.
+"""Evidence that recent answers cited, given to a later turn again.
 
 A thread keeps places, no texts, so every passage is read anew from the knowledge base under today's scope. What was
 changed, deleted or is no longer allowed can't come back; its citation is stale.
@@ -30,6 +30,10 @@ logger = logging.getLogger(__name__)
 
 RECALLED = "earlier_evidence"
 """Name of the message in `turn` that holds it. No call asked for it, so a prompt shows it with the question."""
+
+MARK = "graphrag_recalled"
+"""In its `additional_kwargs`, which no result of a call has. The name alone tells nothing: a tool may be called so, and
+the error about an unknown tool has whatever name the model wrote."""
 
 MAX_ANSWERS, MAX_PASSAGES = 3, 12
 """Answers whose citations are looked at, and passages that are given again."""
@@ -91,17 +95,33 @@ async def recall_evidence(
     if not content:
         return None
     name = f"earlier-{question_id}"
-    return ToolMessage(content, tool_call_id=name, id=name, name=RECALLED, artifact={**artifact, "stale": stale})
+    return ToolMessage(
+        content,
+        tool_call_id=name,
+        id=name,
+        name=RECALLED,
+        artifact={**artifact, "stale": stale},
+        additional_kwargs={MARK: True},
+    )
+
+
+def is_recalled(message: BaseMessage) -> bool:
+    """Whether the message is one of `recall_evidence`, and not the result of a call."""
+    if not isinstance(message, ToolMessage):
+        return False
+    # a turn that an earlier version left waiting has no mark; a call's result never has the id of its call
+    is_unmarked = message.name == RECALLED and message.id == message.tool_call_id
+    return bool(message.additional_kwargs.get(MARK)) or is_unmarked
 
 
 def without_recalled(turn: Iterable[BaseMessage]) -> list[BaseMessage]:
     """The turn's own messages."""
-    return [message for message in turn if message.name != RECALLED]
+    return [message for message in turn if not is_recalled(message)]
 
 
 def recalled_text(turn: Iterable[BaseMessage]) -> str:
     """What the turn was given of earlier evidence, as text for the model; empty where nothing was."""
-    return "\n".join(message.text for message in turn if message.name == RECALLED)
+    return "\n".join(message.text for message in turn if is_recalled(message))
 
 
 def stale_warnings(turn: Iterable[BaseMessage]) -> list[str]:
@@ -109,7 +129,7 @@ def stale_warnings(turn: Iterable[BaseMessage]) -> list[str]:
     return [
         f"citation {id_!r} of an earlier answer is stale: its passage changed or is not there for you any more"
         for message in turn
-        if isinstance(message, ToolMessage) and message.name == RECALLED
+        if isinstance(message, ToolMessage) and is_recalled(message)
         for id_ in message.artifact["stale"]
     ]
 

@@ -61,7 +61,7 @@ def citing(config: RunnableConfig, turn: Sequence[BaseMessage]) -> RunnableConfi
 
 
 def _closed_families(fruitless: int, turn: Sequence[BaseMessage], limits: Budget) -> dict[str, str]:
-    """Families of tools that may not be called any more, and why: DESIGN 4.3."""
+    """Families of tools that may not be called any more, and why."""
     if fruitless >= limits.stall_limit:
         why = f"The last {fruitless} rounds of searches found nothing new, so searching is closed."
     elif turn and limits.max_evidence_tokens - tokens_shown(turn) < PASSAGE_TOKENS:
@@ -73,9 +73,9 @@ def _closed_families(fruitless: int, turn: Sequence[BaseMessage], limits: Budget
 
 
 def _fitted(request: Request, results: list[ToolMessage], earlier: Sequence[BaseMessage]) -> list[ToolMessage]:
-    """The results, those cut that had tasks of their own where all are too much; the others are fitted already."""
+    """The results, those that had tasks of their own cut to what the turn has left; the others are fitted already."""
     alone = [result for result in results if request.travels_alone(result.name or "")]
-    if len(alone) < 2:
+    if not alone:
         return results
     own = {result.tool_call_id for result in alone}
     shown = tokens_shown([*earlier, *(result for result in results if result.tool_call_id not in own)])

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
 from langgraph.channels import DeltaChannel, UntrackedValue
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Overwrite
+from typing_extensions import TypedDict  # pydantic, and so Studio, reads no schema from typing's before Python 3.12
+
+from graphrag_agent.whole_characters import whole_characters
 
 SNAPSHOT_FREQUENCY = 60
 """Updates of `messages` (two a turn) between full copies in a checkpoint. Every turn reads back to the last copy, and
@@ -47,7 +50,7 @@ def merge_messages(state: Sequence[BaseMessage], writes: Sequence[Any]) -> list[
 
 def _derived_id(message: BaseMessage, at: int, taken: dict[str | None, int]) -> str:
     while True:
-        name = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{at}|{message.type}|{message.content}"))
+        name = str(uuid.uuid5(uuid.NAMESPACE_OID, whole_characters(f"{at}|{message.type}|{message.content}")))
         if name not in taken:
             return name
         at += 1

@@ -10,8 +10,8 @@ from langchain_core.language_models import BaseChatModel
 from graphrag_agent.errors import ModelUnavailableError
 from graphrag_agent.models.extractive import ExtractiveChatModel
 from graphrag_agent.models.openai_compatible import build_openai_model
+from graphrag_agent.settings import OFFLINE
 
-OFFLINE = "offline"
 POSSIBLE = "'offline', 'openai:NAME', or 'provider:NAME' where langchain and the provider's package are installed"
 
 

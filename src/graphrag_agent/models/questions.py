@@ -26,22 +26,23 @@ _SMALL_TALK = re.compile(
 )
 _GREETING = re.compile(
     r"(?:(?:hi|hello|hey)(?: there)?|good (?:morning|afternoon|evening)|привет|здравствуй(?:те)?|добрый (?:день|вечер))"
-    r"\s*[,!.]\s*|(?:你好|您好)\s*[，,！!。]?\s*(?=\S)",
+    r"\s*[,!.]\s*|(?:你好|您好)\s*+(?:[，,！!。]\s*+)?+(?=\S)",
     re.IGNORECASE,
 )
 _SENTENCE_GAP = re.compile(r"(?<=[?？;；!！\n。])|(?<=\.)(?=\s)")
+_BLANKS = re.compile(r"[^\S\n]+")
 _EDGE = " \t\r\n?？!！.。;；,，:：\"'“”«»"
 _JOINED = re.compile(
     r",?\s+(?:and|и)\s+(?=(?:how|what|when|where|who|why|which|как|какой|какие|когда|где|кто|почему|сколько)\s)"
 )
 
-_LEAD = r"(?:(?:please|can you|could you|пожалуйста|请|请问|帮我)\s*,?\s*)*"
+_LEAD = re.compile(r"(?:(?:please|can you|could you|пожалуйста|请问|请|帮我)[\s,]*)*", re.IGNORECASE)
 _DIFFERENCE = (
     r"(?:what(?:'s| is| are)|explain|describe|tell me|show|is there)?\s*"
     r"(?:about\s+)?(?:the\s+|any\s+|a\s+)?differences?"
 )
 _COMPARISONS = tuple(
-    re.compile(_LEAD + pattern + r"[\s?？.。!！]*", re.IGNORECASE)
+    re.compile(pattern + r"[\s?？.。!！]*", re.IGNORECASE)
     for pattern in (
         r"compare\s+(?P<list>.+)",
         _DIFFERENCE + r"\s+between\s+(?P<list>.+)",
@@ -101,25 +102,27 @@ def split_question(message: str, *, previous: Sequence[str] = ()) -> list[Questi
     for question in [*previous, message][-4:]:
         parts = _split_message(question, before)
         before = " ".join(part.query for part in parts) or before
-    return parts[:MAX_PARTS]
+    return parts
 
 
 def _split_message(message: str, before: str) -> list[QuestionPart]:
     parts: list[QuestionPart] = []
-    for segment in _segments(message):
-        for piece in _JOINED.split(segment):
-            compared = _compared(piece)
-            for text, focus in compared or [(piece.strip(_EDGE),) * 2]:
-                part = _completed(text, focus, before=parts[-1].query if parts and not compared else before)
-                if part not in parts:
-                    parts.append(part)
-    return parts
+    for piece in (piece for segment in _segments(message) for piece in _JOINED.split(segment)):
+        compared = _compared(piece)
+        for text, focus in compared or [(piece.strip(_EDGE),) * 2]:
+            part = _completed(text, focus, before=parts[-1].query if parts and not compared else before)
+            if part not in parts:
+                parts.append(part)
+        if len(parts) >= MAX_PARTS:  # each further one may lean on all before it
+            break
+    return parts[:MAX_PARTS]
 
 
 def _segments(message: str) -> list[str]:
     """The questions in the message; a statement stays with the question next to it."""
     found: list[str] = []
     statement = ""
+    message = _BLANKS.sub(" ", message)  # many in a row would be tried in every way to share them among two `\s`
     for piece in filter(None, (piece.strip() for piece in _SENTENCE_GAP.split(_without_greeting(message)))):
         core = piece.strip(_EDGE)
         if not core or _SMALL_TALK.fullmatch(core.casefold()):
@@ -141,6 +144,8 @@ def _without_greeting(message: str) -> str:
 
 def _compared(segment: str) -> list[tuple[str, str]]:
     """(query, own words) of the things that the segment compares; empty when it compares nothing."""
+    lead = _LEAD.match(segment)
+    segment = segment[lead.end() :] if lead else segment
     for pattern in _COMPARISONS:
         match = pattern.fullmatch(segment)
         if match:

@@ -46,7 +46,7 @@ _CONDITION = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(
-    r"(?<![\w-])\d+(?![\w-])|[一二三四五六七八九十百千两]+\s*个?[天日年月周次小工]"
+    r"(?<![\w-])\d+(?![\w-])|(?<![一二三四五六七八九十百千两])[一二三四五六七八九十百千两]+\s*+个?[天日年月周次小工]"
     r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|half)\b(?=.{0,20}\b(?:hour|day|week|month|year|time))",
     re.IGNORECASE,
 )
@@ -61,14 +61,14 @@ _EXPECTED = (
         ),
         _NUMBER.search,
     ),
-    (re.compile(r"what(?:'s| is| are)\b|что такое\b|什么是|.+是什么", re.IGNORECASE), _DEFINITION.match),
+    (re.compile(r"what(?:'s| is| are)\b|что такое\b|什么是|(?<=.)是什么", re.IGNORECASE), _DEFINITION.match),
 )
 """Forms of questions, and what tells that a sentence has the form of their answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words copied from a block of evidence; in prose a line break of the source becomes a blank."""
+    """Words copied from a block of evidence; in prose and rows blanks and line breaks become one blank."""
 
     text: str
     id: str
@@ -176,8 +176,8 @@ def _conditions(following: list[Sentence]) -> list[str]:
 
 
 def _without_soft_breaks(sentence: Sentence) -> str:
-    """The sentence on one line: a line that was wrapped in a PDF or in Markdown breaks nowhere in particular."""
-    return " ".join(sentence.text.split()) if sentence.kind == "prose" else sentence.text
+    """The sentence on one line: one that was wrapped breaks nowhere in particular, and cells are padded with blanks."""
+    return " ".join(sentence.text.split()) if sentence.kind in {"prose", "row"} else sentence.text
 
 
 def _is_quoted(text: str, quotes: list[Quote]) -> bool:

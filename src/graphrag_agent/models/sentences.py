@@ -21,8 +21,12 @@ _MARKER = re.compile(r"\s*(?:(?:#{1,6}|[-*+•>–]|\d{1,3}[.)])[ \t]+)*")
 _TABLE_RULE = re.compile(r"[\s|:+=-]*")
 _ROW = re.compile(r"[^:;：；]{1,60}+[:：][^;；]++(?:[;；]\s*+[^:;：；]{1,60}+[:：][^;；]*+)++")
 """Nothing in it is tried twice: a long row that is none after all would take for ever."""
-_END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s|$)|[。！？｡]+[”’」』）\"]*")
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s|$)|[。！？｡]+[”’」』）\"]*")
+"""Only the first of a row of stops begins a search: else each would look to the end of the row."""
+_NEXT = re.compile(r"\s*(\S?)")
 _BOLD_LINE = re.compile(r"(\*\*|__)[^*_]*[^*_.!?。:：]\1")
+_MAX_WORD_CHARACTERS = 40
+"""Characters before a point that tell whether an abbreviation or a lone number stands there."""
 _OPEN_ENDS = ("，", "、", ",", "；", ";", "(", "（")
 
 _BEFORE_NAMES = frozenset(
@@ -72,18 +76,19 @@ def split_sentences(text: str) -> list[Sentence]:
 
 def _blocks(text: str) -> Iterator[tuple[int, int, Kind]]:
     """Stretches that no sentence crosses: a heading, a row, an item, a paragraph."""
-    start = end = 0
+    start = end = last = 0
     kind: Kind | None = None
     for match in _LINE.finditer(text):
         marker = _MARKER.match(match[0])
         body = marker.end() if marker else 0
         line_kind = _classify_line(match[0], body)
-        if kind in {"prose", "item"} and line_kind == "prose" and _is_wrapped(text[start:end], match[0]):
-            end = match.end()
+        if kind in {"prose", "item"} and line_kind == "prose" and _is_wrapped(text[last:end], match[0]):
+            last, end = match.span()
             continue
         if kind:
             yield start, end, kind
-        start, end, kind = match.start() + body, match.end(), line_kind
+        start = last = match.start() + body
+        end, kind = match.end(), line_kind
     if kind:
         yield start, end, kind
 
@@ -100,7 +105,7 @@ def _classify_line(line: str, body: int) -> Kind | None:
 
 
 def _is_wrapped(before: str, line: str) -> bool:
-    last = before.rstrip().rpartition("\n")[2].strip()
+    last = before.strip()
     ends = _END.search(last[-4:])
     if ends and last.endswith(ends[0]):
         return True  # a new sentence of the same paragraph
@@ -112,7 +117,7 @@ def _is_wrapped(before: str, line: str) -> bool:
 
 def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     for match in _END.finditer(text, start, end):
-        if match.end() < end and not _ends_sentence(text[start : match.start()], match[0], text[match.end() : end]):
+        if match.end() < end and not _ends_sentence(text, start, match, end):
             continue
         yield start, match.end()
         start = match.end()
@@ -120,15 +125,18 @@ def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _ends_sentence(before: str, mark: str, after: str) -> bool:
-    if not mark.startswith("."):
+def _ends_sentence(text: str, start: int, mark: re.Match[str], end: int) -> bool:
+    """Looks only around the mark: a copy of what is before and behind it would cost the square of the text."""
+    if not mark[0].startswith("."):
         return True
-    following = after.lstrip()[:1]
+    behind = _NEXT.match(text, mark.end(), end)
+    following = behind[1] if behind else ""
     if following.islower():
         return False
+    before = text[max(start, mark.start() - _MAX_WORD_CHARACTERS) : mark.start()]
     word = before.rsplit(None, 1)[-1].lstrip("(«\"'[") if before.split() else ""
     is_initial = len(word) == 1 and word.isupper()
-    is_number = word.isdecimal() and not before[: -len(word)].strip()
+    is_number = word.isdecimal() and mark.start() - start <= _MAX_WORD_CHARACTERS and not before[: -len(word)].strip()
     if word.casefold() in _BEFORE_NAMES or is_initial or is_number:
         return False
     return not (word.casefold() in _BEFORE_NUMBERS and (following.isdecimal() or following == "№"))

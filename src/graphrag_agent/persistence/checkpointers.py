@@ -62,15 +62,10 @@ def open_checkpointer_sync(kind: Kind, path: Path, *, url: str = "") -> Iterator
 
 @asynccontextmanager
 async def _sqlite(path: Path) -> AsyncIterator[BaseCheckpointSaver[Any]]:
-    grouped = _with_extra("grouped_sqlite", "sqlite")
+    grouped = await asyncio.to_thread(_with_extra, "grouped_sqlite", "sqlite")
     path = await asyncio.to_thread(path.resolve)  # one file has one name, by which its threads are locked
-    async with grouped.aiosqlite.connect(path) as connection:
-        saver = grouped.GroupedSqliteSaver(connection, path, serde=build_serializer())
-        await saver.setup()
-        try:
-            yield saver
-        finally:
-            await saver.aclose()
+    async with grouped.open_sqlite(path, serde=build_serializer()) as saver:
+        yield saver
 
 
 @asynccontextmanager
@@ -79,12 +74,13 @@ async def _postgres(url: str) -> AsyncIterator[BaseCheckpointSaver[Any]]:
         raise SettingsError(
             "the checkpointer 'postgres' needs GRAPHRAG_DATABASE_URL: postgresql://user:password@host/database"
         )
-    pooled = _with_extra("pooled_postgres", "postgres")
+    pooled = await asyncio.to_thread(_with_extra, "pooled_postgres", "postgres")
     async with pooled.open_postgres(url, serde=build_serializer()) as saver:
         yield saver
 
 
 def _with_extra(module: str, extra: str) -> Any:
+    """The module; importing a driver reads files, so not on an event loop."""
     try:
         return import_module(f"{__package__}.{module}")
     except ImportError:

@@ -11,10 +11,11 @@ import asyncio
 import contextvars
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
@@ -95,7 +96,7 @@ class _Writer:
             with self._opened() as connection:
                 return call(connection)
 
-        return cast(T, await self._in_thread(transact))
+        return await self._in_thread(transact)
 
     async def aclose(self) -> None:
         """Wait for what is being written, and close the connection."""
@@ -123,7 +124,7 @@ class _Writer:
         finally:
             self._writing = None
 
-    async def _in_thread(self, call: Any, *arguments: Any) -> Any:
+    async def _in_thread(self, call: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
 
     def _commit_each(self, batch: Sequence[_Waiting]) -> list[Exception | None]:
@@ -263,16 +264,57 @@ class GroupedSqliteSaver(GuardedSaver, _Grouping):
 
     def told(self, error: Exception) -> CheckpointerError | None:
         """SQLite's error in our words; one of a bad value stays what it is."""
-        if not isinstance(error, sqlite3.OperationalError) and type(error) is not sqlite3.DatabaseError:
-            return None
-        remedies = (("locked", LOCKED), ("full", FULL), ("disk I/O", FULL), ("readonly", READ_ONLY))
-        remedy = next((remedy for word, remedy in remedies if word in str(error)), "see the file's rights and health")
-        return CheckpointerError(f"threads in {str(self._path)!r}: {error}; {remedy}")
+        return _told(error, self._path)
+
+
+@asynccontextmanager
+async def open_sqlite(path: Path, *, serde: SerializerProtocol) -> AsyncIterator[GroupedSqliteSaver]:
+    """The file's checkpointer, closed at the end. Raises CheckpointerError where the file can't be opened."""
+    async with AsyncExitStack() as opened:
+        try:
+            saver = GroupedSqliteSaver(await opened.enter_async_context(_connected(path)), path, serde=serde)
+            opened.push_async_callback(saver.aclose)
+            await saver.setup()
+        except sqlite3.Error as error:
+            if (told := _told(error, path)) is None:
+                raise
+            raise told from error
+        yield saver
+
+
+@asynccontextmanager
+async def _connected(path: Path) -> AsyncIterator[aiosqlite.Connection]:
+    """A connection whose thread has ended when the block is left.
+
+    Where aiosqlite itself can't open the file, or is cancelled there, it leaves its thread to tell an event loop that
+    may be closed by then; so the file is opened beforehand, and nothing cancels the rest.
+    """
+    connecting = asyncio.create_task(_connect(path))
+    try:
+        yield await asyncio.shield(connecting)
+    finally:
+        while not connecting.done():  # who is cancelled a second time waits too
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([connecting])
+        await (await connecting).close()
+
+
+async def _connect(path: Path) -> aiosqlite.Connection:
+    file = await asyncio.to_thread(sqlite3.connect, path, check_same_thread=False)
+    return await aiosqlite.Connection(lambda: file, iter_chunk_size=64)
+
+
+def _told(error: Exception, path: Path) -> CheckpointerError | None:
+    if not isinstance(error, sqlite3.OperationalError) and type(error) is not sqlite3.DatabaseError:
+        return None
+    remedies = (("locked", LOCKED), ("full", FULL), ("disk I/O", FULL), ("readonly", READ_ONLY))
+    remedy = next((remedy for word, remedy in remedies if word in str(error)), "see the file's rights and health")
+    return CheckpointerError(f"threads in {str(path)!r}: {error}; {remedy}")
 
 
 def _open_writer(path: Path) -> sqlite3.Connection:
     writer = sqlite3.connect(path, timeout=BUSY_SECONDS)
-    # WAL (set by the base) and NORMAL survive a killed process; 27 fsyncs a turn become 0.3 (DESIGN 8)
+    # WAL (set by the base) and NORMAL survive a killed process; 27 fsyncs a turn become 0.3
     writer.execute("PRAGMA synchronous=NORMAL")
     writer.execute("PRAGMA secure_delete=ON")  # what is deleted or pruned is overwritten
     return writer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 import time
@@ -11,13 +12,14 @@ from typing import Any, Protocol, TypeVar
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
+from graphrag_agent.errors import CheckpointerError
 from graphrag_agent.identity import OWNER_KEY, PUBLIC_OWNER
 from graphrag_agent.persistence.steps import Plan, Step, ThreadHead, WriteKey, is_finished, is_of_task
 
 T = TypeVar("T")
 
-LOG_TRIES, LOG_SECONDS = 50, 0.1
-"""Somebody may be reading what was; a read takes milliseconds."""
+LOG_SECONDS, TRY_SECONDS = 5.0, 0.1
+"""How long to try to empty the log while somebody reads what was, and how often: a read takes milliseconds."""
 
 _LINKS = "SELECT checkpoint_id, parent_checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
 _STEP = """SELECT parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints
@@ -105,17 +107,13 @@ class SqliteRows:
 
         gone = await self._saver.in_writer(delete)
         if gone:
-            await self._saver.in_writer(empty_log)
+            await self._empty_log()
         return gone
 
     async def compact(self) -> None:
         """Write the file anew."""
-
-        def vacuum(db: sqlite3.Connection) -> None:
-            db.execute("VACUUM")
-            empty_log(db)
-
-        await self._saver.in_writer(vacuum)
+        await self._saver.in_writer(lambda db: db.execute("VACUUM"))
+        await self._empty_log()
 
     async def steps(self, thread: str, ids: Collection[str], channels: Collection[str]) -> dict[str, Step]:
         """These checkpoints."""
@@ -147,6 +145,20 @@ class SqliteRows:
     async def apply(self, thread: str, plan: Plan) -> None:
         """Carry the plan out, in one transaction."""
         await self._saver.in_writer(lambda db: self._apply(db, thread, plan))
+
+    async def _empty_log(self) -> None:
+        """Empty the write-ahead log, so that nothing deleted lives on in it. Between the tries others write.
+
+        Raises CheckpointerError where somebody reads for long, as a backup does; the next deletion empties it then.
+        """
+        end = time.monotonic() + LOG_SECONDS
+        while not await self._saver.in_writer(try_to_empty_log):
+            if time.monotonic() > end:
+                raise CheckpointerError(
+                    "what was deleted remains in the log of the SQLite file, which is being read for long "
+                    "(by a backup, say); delete or compact again when that has ended"
+                )
+            await asyncio.sleep(TRY_SECONDS)
 
     async def _heads(self, statement: str, **given: Any) -> list[ThreadHead]:
         values = {**given, "key": f"$.{OWNER_KEY}", "public": PUBLIC_OWNER}
@@ -190,12 +202,13 @@ def _began_at(metadata: bytes | None) -> str:
     return str(parents.get("", ""))
 
 
-def empty_log(db: sqlite3.Connection) -> None:
-    """Bring what the write-ahead log holds into the file and empty it, so that nothing deleted lives on in it."""
+def try_to_empty_log(db: sqlite3.Connection) -> bool:
+    """Bring what the write-ahead log holds into the file and empty it; False, at once, where somebody reads it."""
     db.commit()
-    for _ in range(LOG_TRIES):
+    (patience,) = db.execute("PRAGMA busy_timeout").fetchone()
+    db.execute("PRAGMA busy_timeout=0")  # all who write would wait along
+    try:
         (busy, *_rest) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if not busy:
-            return
-        time.sleep(LOG_SECONDS)
-    raise sqlite3.OperationalError("database is locked by a reader, so that deleted rows remain in its log")
+    finally:
+        db.execute(f"PRAGMA busy_timeout={patience}")
+    return not busy

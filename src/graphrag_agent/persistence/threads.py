@@ -1,4 +1,4 @@
-"""The threads of a checkpointer: whose they are, listed, exported, deleted, let go by age and number.
+"""The threads of a checkpointer: whose they are, listed, exported. `conversation.erasing` deletes them.
 
 A thread of one principal is never told to another: give `owner` (`identity.owner_of`) wherever somebody asks.
 """
@@ -6,6 +6,7 @@ A thread of one principal is never told to another: give `owner` (`identity.owne
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -81,42 +82,6 @@ async def export_thread(
     }
 
 
-async def delete_threads(saver: BaseCheckpointSaver[Any], threads: Sequence[str], *, owner: str | None) -> list[str]:
-    """Delete the threads; which of them were there. Another's are left alone.
-
-    In a SQLite file their bytes are gone afterwards. PostgreSQL keeps them in its tables until `compact`, and in its
-    write-ahead log and backups for as long as it is told to.
-    """
-    index = index_of(saver)
-    heads = [head for thread in threads if (head := await index.head(thread)) and owner in (None, head.owner)]
-    return await index.erase([(head.thread, None) for head in heads])
-
-
-async def delete_threads_of(saver: BaseCheckpointSaver[Any], owner: str) -> list[str]:
-    """Delete all threads of the owner; their ids."""
-    heads = await _all_heads(saver, owner)
-    return await index_of(saver).erase([(head.thread, None) for head in heads])
-
-
-async def expire_threads(
-    saver: BaseCheckpointSaver[Any],
-    *,
-    older_than: timedelta | None = None,
-    keep: int | None = None,
-    owner: str | None = None,
-    now: datetime | None = None,
-) -> list[str]:
-    """Delete what was last used longer ago than that, and all but the `keep` last used; the ids that went.
-
-    With `owner` only that owner's count and go. A thread that is written to meanwhile stays.
-    """
-    heads = await _all_heads(saver, owner)
-    oldest = None if older_than is None else (now or datetime.now(UTC)) - older_than
-    beyond = set(heads[keep:]) if keep is not None else set()
-    late = {head for head in heads if oldest and (used := time_of(head.checkpoint)) and used < oldest}
-    return await index_of(saver).erase([(head.thread, head.checkpoint) for head in heads if head in beyond | late])
-
-
 async def compact(saver: BaseCheckpointSaver[Any]) -> None:
     """Give the room of what was deleted back to the disk; on PostgreSQL this also ends the bytes in its tables.
 
@@ -125,12 +90,23 @@ async def compact(saver: BaseCheckpointSaver[Any]) -> None:
     await index_of(saver).compact()
 
 
-async def _all_heads(saver: BaseCheckpointSaver[Any], owner: str | None) -> list[ThreadHead]:
+async def all_heads(saver: BaseCheckpointSaver[Any], owner: str | None) -> list[ThreadHead]:
+    """The owner's threads, everybody's for None; the last used first."""
     index = index_of(saver)
     heads: list[ThreadHead] = []
     while more := await index.heads(owner=owner, limit=PAGE, before=heads[-1].checkpoint if heads else ""):
         heads += more
     return heads
+
+
+def expired_heads(
+    heads: Sequence[ThreadHead], *, older_than: timedelta | None, keep: int | None, now: datetime | None
+) -> list[ThreadHead]:
+    """Those last used longer ago than that, and all but the first `keep`."""
+    oldest = None if older_than is None else (now or datetime.now(UTC)) - older_than
+    beyond = set(heads[keep:]) if keep is not None else set()
+    late = {head for head in heads if oldest and (used := time_of(head.checkpoint)) and used < oldest}
+    return [head for head in heads if head in beyond | late]
 
 
 async def _summary(graph: Any, head: ThreadHead) -> ThreadSummary:
@@ -155,7 +131,8 @@ async def _branch(graph: Any, thread: str, leaf: str) -> dict[str, Any]:
 def _exported(message: BaseMessage) -> dict[str, Any]:
     said = {"id": message.id, "role": "user" if message.type == "human" else "assistant", "text": message.text}
     told: Mapping[str, Any] = {**message.additional_kwargs, **message.response_metadata}
-    return said | {name: told[name] for name in ("ending", "citations", "outcome") if name in told}
+    # copies: the messages may be those that the next prompt is made of
+    return said | {name: deepcopy(told[name]) for name in ("ending", "citations", "outcome") if name in told}
 
 
 def _as_text(moment: datetime | None) -> str | None:

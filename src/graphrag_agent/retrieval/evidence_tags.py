@@ -1,9 +1,14 @@
-"""How a passage stands in a text that a model reads: in a tag with its id, which no passage can open or close."""
+"""How a passage stands in a text that a model reads: in a tag with its id, which no passage can open or close.
+
+Nor can it hold a tool call.
+"""
 
 from __future__ import annotations
 
 import html
 import re
+
+from graphrag_agent.call_markup import without_calls
 
 CLOSING_TAG = "</evidence>"
 _TAG = re.compile(r"<(?=/?evidence)", re.IGNORECASE)
@@ -17,8 +22,8 @@ def opening_tag(*, id_: str, title: str, heading: str, page: int | None, note: s
 
 
 def without_tags(text: str) -> str:
-    """The passage with no such tag in it, of the same length, so that offsets hold."""
-    return _TAG.sub("‹", text)
+    """The passage with no such tag and no tool call in it, of the same length, so that offsets hold."""
+    return without_calls(_TAG.sub("‹", text))
 
 
 def storable(text: str) -> str:

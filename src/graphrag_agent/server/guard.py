@@ -7,14 +7,14 @@ import inspect
 import ipaddress
 from collections.abc import Awaitable, Callable, Collection, Coroutine, MutableMapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from graphrag_agent.identity import PUBLIC, Principal
+from graphrag_agent.server.json_response import WholeJSONResponse
 from graphrag_agent.server.limits import Limits
 from graphrag_agent.server.problems import Problem, problem_of
 from graphrag_agent.server.tokens import Authenticate, bearer_of
@@ -63,6 +63,8 @@ class Guard:
         """The handler's answer, or what says why there is none."""
         try:
             self._check_place(request)
+            if "\0" in unquote(request.url.query):
+                raise Problem(400, "bad_request", "a parameter has a NUL, which no database takes")
             if not is_open:
                 request.state.principal = await self._principal(request)
             if request.method not in _SAFE_METHODS:
@@ -71,7 +73,7 @@ class Guard:
             response = await inner(request)
         except Exception as error:
             problem = problem_of(error)
-            response = JSONResponse(render(problem), problem.status, problem.headers)
+            response = WholeJSONResponse(render(problem), problem.status, problem.headers)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         return response
@@ -89,7 +91,7 @@ class Guard:
         """What a foreign page may send without asking first is refused: CORS stays off unless it was allowed."""
         origin = request.headers.get("origin")
         if origin is not None and origin not in self._origins:
-            asked = urlsplit(origin).netloc
+            asked = _netloc_of(origin)
             if not asked or asked.lower() != request.headers.get("host", "").lower():
                 raise Problem(403, "foreign_origin", "pages of other sites may not use this server")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -149,6 +151,13 @@ def is_loopback(host: str) -> bool:
 def _host_of(url: str) -> str:
     try:
         return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _netloc_of(url: str) -> str:
+    try:
+        return urlsplit(url).netloc
     except ValueError:
         return ""
 

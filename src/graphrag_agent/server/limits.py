@@ -18,7 +18,9 @@ class Limits:
     max_body_seconds: float = 15.0
     """For a request's body to arrive."""
     max_message_characters: int = 20_000
-    """Of a question, or of all messages of an OpenAI request together."""
+    """Of a question."""
+    max_chat_characters: int = 200_000
+    """Of all messages of an OpenAI request together: such clients tell the whole conversation each time."""
     max_turns_per_principal: int = 8
     """Running at the same time; all who use the public principal count as one."""
     max_turns: int = 200

@@ -6,9 +6,10 @@ from importlib.resources import files
 
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from graphrag_agent.server.guard import Guard
+from graphrag_agent.server.json_response import WholeJSONResponse
 from graphrag_agent.server.problems import Problem
 from graphrag_agent.server.served import Served
 
@@ -39,7 +40,7 @@ class PageRoutes:
     async def health(self) -> Response:
         """200 where questions are answered."""
         _ = self._served.agent  # raises where it is not
-        return JSONResponse({"status": "ok"})
+        return WholeJSONResponse({"status": "ok"})
 
     async def root(self) -> Response:
         """Leads to the page."""

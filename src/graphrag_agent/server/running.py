@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 
 import uvicorn
+from fastapi import FastAPI
 
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.server.app import create_app
@@ -27,20 +29,45 @@ def serve(
     limits: Limits | None = None,
     started: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Serve until interrupted; `started` is told the URL. Port 0: any free one.
+    """Serve until interrupted; `started` is told the URL when questions are answered. Port 0: any free one.
 
-    Raises SettingsError for an address of other machines without tokens, and for one that can't be had.
+    Raises SettingsError for an address of other machines without tokens, and for one that can't be had; and what keeps
+    the app from starting, such as a missing key or extra.
     """
     authenticate = authenticate_from(settings)
     refuse_open_address(host, authenticate)
     app = create_app(settings, authenticate=authenticate, limits=limits)
     with _listening(host, port) as listening:
         place = f"[{host}]" if ":" in host else host
-        started(f"http://{place}:{listening.getsockname()[1]}")
-        config = uvicorn.Config(
-            app, server_header=False, log_level="warning", timeout_graceful_shutdown=SHUTDOWN_SECONDS
+        url = f"http://{place}:{listening.getsockname()[1]}"
+        _Server(app, lambda: started(url)).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """Starts and ends the app itself: uvicorn logs what keeps an app from starting with its traceback, and exits."""
+
+    def __init__(self, app: FastAPI, started: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                server_header=False,
+                log_level="warning",
+                timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+                lifespan="off",
+            )
         )
-        uvicorn.Server(config).run(sockets=[listening])
+        self._app = app
+        self._tell_started = started
+        self._running = AsyncExitStack()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._running.enter_async_context(self._app.router.lifespan_context(self._app))
+        await super().startup(sockets)
+        self._tell_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        await self._running.aclose()
 
 
 def authenticate_from(settings: Settings) -> Authenticate | None:

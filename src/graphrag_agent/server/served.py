@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+import unicodedata
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from starlette.requests import Request
 from graphrag_agent.adapters.turn_log import TurnLog
 from graphrag_agent.agent import RagAgent
 from graphrag_agent.events import ErrorRaised, Event, TurnEnded, TurnStarted, id_after
+from graphrag_agent.finishing import wait_out
 from graphrag_agent.identity import Principal, owner_of
 from graphrag_agent.persistence.threads import thread_owner
 from graphrag_agent.server.limits import Limits, TurnSlots
@@ -22,7 +23,7 @@ from graphrag_agent.tools.knowledge_search import Readable
 
 T = TypeVar("T")
 MAX_LOGS = 1_000
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+MAX_ID_CHARACTERS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +65,14 @@ class Served:
     @property
     def saver(self) -> Any:
         """The agent's checkpointer."""
-        return self.agent.graph.checkpointer
+        return self.agent.checkpointer
 
     async def check_owner(self, thread: str, principal: Principal) -> None:
         """Raises Problem 404 unless the thread is there and the principal's."""
         owner = owner_of(principal)
         if any(kept.owner == owner for kept in self._running_on(thread)):
             return  # a thread's first turn may not have written anything yet
-        if not _ID.fullmatch(thread) or await thread_owner(self.saver, thread) != owner:
+        if not _is_id(thread) or await thread_owner(self.saver, thread) != owner:
             raise unknown_thread(thread)
 
     def check_message(self, text: str) -> None:
@@ -82,6 +83,19 @@ class Served:
         if len(text) > most:
             raise Problem(413, "message_too_long", f"the message is longer than {most} characters", "shorten it")
         check_text(text)
+
+    def check_messages(self, texts: Sequence[str]) -> None:
+        """Raises Problem for messages that are too long together, or no texts."""
+        most = self.limits.max_chat_characters
+        if sum(map(len, texts)) > most:
+            raise Problem(
+                413,
+                "messages_too_long",
+                f"the messages are longer than {most} characters together",
+                "leave old ones out",
+            )
+        for text in texts:
+            check_text(text)
 
     async def collect(self, request: Request, make: Callable[[], Coroutine[Any, Any, T]], principal: Principal) -> T:
         """The result of a turn that is stopped if the client leaves."""
@@ -96,7 +110,7 @@ class Served:
             finally:
                 work.cancel()
                 gone.cancel()
-                await asyncio.wait([work, gone])
+                await wait_out(asyncio.gather(work, gone, return_exceptions=True))
 
     async def stream(
         self, make: Callable[[], AsyncIterator[Event]], principal: Principal
@@ -188,6 +202,12 @@ def check_text(text: str) -> None:
     """Raises Problem for a text that can't be stored: JSON may spell half a character."""
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise Problem(400, "bad_text", "the text has half a character (a lone surrogate)", "send valid Unicode")
+
+
+def _is_id(thread: str) -> bool:
+    """Whether a database can be asked for it, and lines of logs stay lines."""
+    is_text = not any(unicodedata.category(character) in ("Cc", "Cs") for character in thread)
+    return is_text and 0 < len(thread) <= MAX_ID_CHARACTERS
 
 
 async def _followed(first: Event, rest: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:

@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from graphrag_agent.agent import new_thread
+from graphrag_agent.conversation.erasing import delete_threads
 from graphrag_agent.identity import OWNER_KEY, owner_of
-from graphrag_agent.persistence.threads import delete_threads, list_threads
+from graphrag_agent.persistence.threads import list_threads
 from graphrag_agent.server.bodies import NoBody, messages_body, threads_body
 from graphrag_agent.server.guard import Guard, principal_of
 from graphrag_agent.server.served import Served
@@ -72,9 +73,8 @@ class ThreadRoutes:
         }
 
     async def delete(self, request: Request, thread: str) -> Response:
-        """Stop what runs on the thread and erase it."""
+        """Stop what runs on the thread or waits for it, and erase it."""
         served, principal = self._served, principal_of(request)
         await served.check_owner(thread, principal)
-        await served.agent.astop(thread, principal=principal)
         await delete_threads(served.saver, [thread], owner=owner_of(principal))
         return Response(status_code=204)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from graphrag_agent.adapters.sse import stream_sse
 from graphrag_agent.agent import new_thread
@@ -16,6 +16,7 @@ from graphrag_agent.events import Event
 from graphrag_agent.server.bodies import EditBody, NoBody, QuestionBody, ResumeBody, TurnBody, answer_body
 from graphrag_agent.server.event_stream import EventStream
 from graphrag_agent.server.guard import Guard, principal_of
+from graphrag_agent.server.json_response import WholeJSONResponse
 from graphrag_agent.server.served import Served
 
 Ask = Callable[[], Coroutine[Any, Any, Answer]]
@@ -114,4 +115,4 @@ class TurnRoutes:
         if body.stream:
             events = await self._served.stream(stream, principal)
             return EventStream(stream_sse(events, heartbeat=self._served.limits.heartbeat_seconds))
-        return JSONResponse(answer_body(await self._served.collect(request, ask, principal)))
+        return WholeJSONResponse(answer_body(await self._served.collect(request, ask, principal)))

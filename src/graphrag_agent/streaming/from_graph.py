@@ -14,6 +14,7 @@ from graphrag_agent.events import (
     CitationFound,
     ClientToolsRequested,
     Event,
+    LoopEvent,
     ToolEnd,
     ToolProgress,
     ToolStart,
@@ -44,10 +45,16 @@ async def run_graph(
             is_answered = is_answered or isinstance(event, AnswerReady)
             emit(event)
     if not is_answered and graph.checkpointer:
-        interrupts = (await graph.aget_state(config)).interrupts
+        interrupts = (await graph.aget_state(_newest(config))).interrupts
         calls = [call for item in interrupts for call in _client_calls(item.value)]
         if calls:
             emit(ClientToolsRequested(tuple(calls)))
+
+
+def _newest(config: RunnableConfig) -> RunnableConfig:
+    """Where the run has come to: the checkpoint that a branch begins at knows nothing of it."""
+    place = {name: value for name, value in config.get("configurable", {}).items() if name != "checkpoint_id"}
+    return {**config, "configurable": place}
 
 
 def _client_calls(value: Any) -> list[dict[str, Any]]:
@@ -57,8 +64,10 @@ def _client_calls(value: Any) -> list[dict[str, Any]]:
 
 
 def _from_custom(part: Any) -> Iterator[Event]:
-    fields = dict(part) if isinstance(part, dict) else {}
-    kind = fields.pop("event", None)  # a user's tool may write whatever it likes
+    if not isinstance(part, LoopEvent):
+        return
+    fields = dict(part)
+    kind = fields.pop("event")
     if kind == "tool_start":
         yield ToolStart(**fields)
     elif kind == "tool_progress":

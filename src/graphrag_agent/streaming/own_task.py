@@ -7,6 +7,8 @@ import contextvars
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, TypeVar
 
+from graphrag_agent.finishing import wait_out
+
 T = TypeVar("T")
 Work = Callable[[Callable[[T], None]], Awaitable[None]]
 """Calls what it is given with each item."""
@@ -16,7 +18,7 @@ def in_own_task(work: Work[T]) -> AsyncGenerator[T, None]:
     """What the work emits, made in a task with the context variables of this moment.
 
     A generator runs in whatever context its reader has at each step, so a principal set inside would leak out, or be
-    lost. Closing the result cancels the task.
+    lost. Closing the result cancels the task and waits for its end.
     """
     return _read(work, contextvars.copy_context())
 
@@ -44,4 +46,4 @@ async def _read(work: Work[T], context: contextvars.Context) -> AsyncGenerator[T
                 raise value
     finally:
         task.cancel()
-        await asyncio.wait([task])
+        await wait_out(task)

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessageChunk
+from langchain_core.utils.utils import LC_AUTO_PREFIX
 
 from graphrag_agent.events import EVIDENCE_IDS, TextDelta, ThinkingDelta
 from graphrag_agent.models.text_tools.rescue import MarkupFilter
@@ -58,7 +59,7 @@ class TextWatch(BaseCallbackHandler):
         shown = self._filters.get(run_id)
         if shown is None or not isinstance(message, AIMessageChunk):
             return
-        id_ = message.id or ""
+        id_ = shown.message_id(message.id or "")
         if thought := _thought(message):
             self._send(ThinkingDelta(thought, id_))
         if text := message.content if isinstance(message.content, str) else str(message.text):
@@ -95,6 +96,16 @@ class _ReadersText:
     def __init__(self, tool_names: Collection[str], evidence_ids: Collection[str] | None) -> None:
         self._markup = MarkupFilter(tool_names)
         self._citations = None if evidence_ids is None else CitationFilter(frozenset(evidence_ids))
+        self._given_id = ""
+
+    def message_id(self, chunk_id: str) -> str:
+        """The id that the whole message will have: the first that the provider gave, which may give it only once.
+
+        LangChain gives the other chunks ids of its own.
+        """
+        if not self._given_id and not chunk_id.startswith(LC_AUTO_PREFIX):
+            self._given_id = chunk_id
+        return self._given_id or chunk_id
 
     def feed(self, piece: str) -> str:
         """What of the text so far may be shown now."""

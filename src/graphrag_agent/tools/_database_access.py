@@ -57,6 +57,14 @@ class AccessRule(_Strict):
             if (EVERYTHING in opened or named(name, dialect) in named_ones) and named(name, dialect) not in hidden
         }
 
+    def opens_whole(self, table: str, *, is_view: bool, dialect: Dialect) -> bool:
+        """Whether the rule opens the table with all columns that it has or will have."""
+        if isinstance(self.tables, Mapping):
+            opened = EVERYTHING in _said_of(table, self.tables, dialect)
+        else:
+            opened = not is_view
+        return opened and not any(_said_of(table, self.hidden_columns, dialect))
+
 
 class DatabaseConfig(_Strict):
     """One database of the configuration file."""
@@ -91,6 +99,10 @@ class Access:
         }
         return tuple(name for name in columns if name in opened)
 
+    def opens_whole(self, table: str, *, is_view: bool, dialect: Dialect) -> bool:
+        """Whether a column that the table gets later may be seen too."""
+        return any(rule.opens_whole(table, is_view=is_view, dialect=dialect) for rule in self.rules)
+
 
 def access_of(config: DatabaseConfig, scope: Scope) -> Access | None:
     """The principal's access; None where no rule names the principal, for whom the database is not there."""
@@ -117,6 +129,12 @@ def refuse_unknown_names(
                 for name in columns if there and columns != EVERYTHING else ():
                     if named(name, dialect) not in there:
                         raise SettingsError(f"{place}.{table}: there is no column {name!r}; mend its name")
+
+
+def named_in(rules: Sequence[AccessRule], dialect: Dialect) -> set[str]:
+    """The tables that the rules say something of, in the form that `named` gives."""
+    said = [[*rule.hidden_columns, *(rule.tables if isinstance(rule.tables, Mapping) else ())] for rule in rules]
+    return {named(table, dialect) for tables in said for table in tables}
 
 
 def load_databases(path: str | Path) -> dict[str, DatabaseConfig]:

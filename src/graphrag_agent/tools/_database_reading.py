@@ -6,6 +6,9 @@ Both readers block: call them in a thread, and `Stop.now` from elsewhere when no
 from __future__ import annotations
 
 import json
+import os
+import re
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -36,6 +38,9 @@ INSPECTION_SECONDS = 10.0
 
 FETCHED_ROWS = 4
 """At once; few, as each may be large."""
+
+_VALUE = re.compile(r'"(.*)"|(?<!\w)[+-]?\d[\w.:+-]*', re.DOTALL)
+"""Of an error's text: what is quoted, from the first mark to the last as a value may have some, and numbers."""
 
 PARAMETERS = (
     *("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"),
@@ -98,8 +103,11 @@ class Reader(Protocol):
 
     dialect: Dialect
 
-    def inspected(self, schemas: Sequence[str], stop: Stop) -> tuple[TableInfo, ...]:
-        """All its tables and views, whoever may see them. Raises SQLAlchemyError where it can't be reached."""
+    def inspected(self, schemas: Sequence[str], is_needed: Callable[[str], bool], stop: Stop) -> tuple[TableInfo, ...]:
+        """All its tables and views, whoever may see them; of very many, those that are needed have columns.
+
+        Raises SQLAlchemyError where it can't be reached.
+        """
         ...
 
     def read(self, reading: Reading, stop: Stop) -> Rows:
@@ -115,14 +123,14 @@ class SqliteReader:
     def __init__(self, file: Path) -> None:
         self.uri = f"file:{quote(str(file))}?mode=ro"
 
-    def inspected(self, schemas: Sequence[str], stop: Stop) -> tuple[TableInfo, ...]:
+    def inspected(self, schemas: Sequence[str], is_needed: Callable[[str], bool], stop: Stop) -> tuple[TableInfo, ...]:
         """All its tables and views; SQLite has no schemas. Of the file our process reads the schema alone."""
         from sqlalchemy import create_engine, inspect
         from sqlalchemy.pool import NullPool
 
         engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(self.uri, uri=True), poolclass=NullPool)
         with engine.connect() as connection, stop.ends(_driver_of(connection).interrupt):
-            return read_tables(inspect(connection), [None], written="main", one_by_one=True)
+            return read_tables(inspect(connection), [None], is_needed, written="main", one_by_one=True)
 
     def read(self, reading: Reading, stop: Stop) -> Rows:
         request = {
@@ -205,7 +213,7 @@ class PostgresReader:
     def __init__(self, engine: Any) -> None:
         self.engine = engine
 
-    def inspected(self, schemas: Sequence[str], stop: Stop) -> tuple[TableInfo, ...]:
+    def inspected(self, schemas: Sequence[str], is_needed: Callable[[str], bool], stop: Stop) -> tuple[TableInfo, ...]:
         """The tables and views of the schemas."""
         from sqlalchemy import inspect
 
@@ -213,7 +221,7 @@ class PostgresReader:
             connection = connection.execution_options(postgresql_readonly=True)
             with connection.begin(), stop.ends(_canceller(connection)):
                 _limit_transaction(connection, INSPECTION_SECONDS)
-                return read_tables(inspect(connection), schemas)
+                return read_tables(inspect(connection), schemas, is_needed)
 
     def read(self, reading: Reading, stop: Stop) -> Rows:
         from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -223,11 +231,12 @@ class PostgresReader:
                 connection = connection.execution_options(postgresql_readonly=True, no_parameters=True)
                 with connection.begin(), stop.ends(_canceller(connection)):
                     _limit_transaction(connection, reading.seconds)
+                    end = time.monotonic() + reading.seconds
                     streamed = connection.execution_options(stream_results=True, max_row_buffer=FETCHED_ROWS)
                     with closing(streamed.exec_driver_sql(reading.sql)) as result:
-                        return _fetched(result, reading)
+                        return _fetched(result, reading, end)
         except DBAPIError as error:
-            raise _told(error, reading.seconds) from None
+            raise _told(error, reading) from None
         except SQLAlchemyError:
             raise _unreachable() from None
 
@@ -237,8 +246,19 @@ def _driver_of(connection: Any) -> Any:
 
 
 def _canceller(connection: Any) -> Callable[[], object]:
-    """Asks the server to end what it does for the connection."""
-    return partial(_driver_of(connection).cancel_safe, timeout=CONNECT_SECONDS)
+    """Asks the server to end what it does for the connection; one that doesn't hear it is hung up on."""
+    driver = _driver_of(connection)
+    asked = list[float]()
+
+    def end() -> None:
+        asked.append(time.monotonic())
+        if asked[-1] - asked[0] < CONNECT_SECONDS:
+            driver.cancel_safe(timeout=CONNECT_SECONDS)
+        else:  # the reading gets an error where it waits; the descriptor stays its own
+            with socket.socket(fileno=os.dup(driver.pgconn.socket)) as line:
+                line.shutdown(socket.SHUT_RDWR)
+
+    return end
 
 
 def _limit_transaction(connection: Any, seconds: float) -> None:
@@ -252,33 +272,46 @@ def _limit_transaction(connection: Any, seconds: float) -> None:
     connection.exec_driver_sql(f"SELECT {', '.join(settings)}")
 
 
-def _fetched(result: Any, reading: Reading) -> Rows:
+def _fetched(result: Any, reading: Reading, end: float) -> Rows:
+    """The rows; the server's limit is one of each fetch, so the clock is looked at in between."""
     columns, size = list(result.keys()), 0
     rows: list[list[str | None]] = []
     for row in result:
         if len(rows) == reading.max_rows or size > reading.max_characters:
             return Rows(columns, rows, True)
+        if time.monotonic() > end:
+            raise _too_slow(reading.seconds)
         rows.append([value_text(value) for value in row])
         size += sum(len(value or "NULL") + len(" | ") for value in rows[-1])
     return Rows(columns, rows, False)
 
 
-def _told(error: Any, seconds: float) -> ToolArgumentError | ToolFailedError:
-    """What the model may read of the server's error: nothing of the connection, nothing of an inner statement."""
+def _told(error: Any, reading: Reading) -> ToolArgumentError | ToolFailedError:
+    """What the model may read of the server's error: nothing of the connection, of an inner statement, of a row."""
     state = getattr(error.orig, "sqlstate", None) or ""
     diagnosis = getattr(error.orig, "diag", None)
     if state in ("57014", "55P03"):
-        return _too_slow(seconds)
+        return _too_slow(reading.seconds)
     if state.startswith(("53", "54")):
         return ToolFailedError("the query needed too much memory; filter earlier, join on keys, select less")
     if state == "42501":
         return ToolArgumentError("PostgreSQL refused: that is not open to this connection; keep to the schema")
     if state.startswith(("42", "22", "21", "0A", "2B", "25")) and diagnosis is not None:
         hint = f" ({diagnosis.message_hint})" if diagnosis.message_hint else ""
-        return ToolArgumentError(
-            f"PostgreSQL: {diagnosis.message_primary}{hint}"[:500] + "; mend the query by the schema"
-        )
+        said = diagnosis.message_primary
+        if not state.startswith("42"):  # which is said of the query alone, before a row is read
+            said = _without_values(said, reading.sql)
+        return ToolArgumentError(f"PostgreSQL: {said}{hint}"[:500] + "; mend the query by the schema")
     return _unreachable()
+
+
+def _without_values(message: str, sql: str) -> str:
+    """The message without the values in it, unless they are texts of the query.
+
+    A condition may run before the filter of a view, so what it fails on may stand in a row that nobody is to see.
+    """
+    texts = sql.replace("''", "'")
+    return _VALUE.sub(lambda found: found[0] if found[1] and f"'{found[1]}'" in texts else "…", message)
 
 
 def _unreachable() -> ToolFailedError:

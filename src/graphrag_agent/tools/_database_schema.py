@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -47,19 +47,27 @@ class TableInfo(VisibleTable):
 
 
 def read_tables(
-    inspector: Any, schemas: Sequence[str | None], *, written: str = "", one_by_one: bool = False
+    inspector: Any,
+    schemas: Sequence[str | None],
+    is_needed: Callable[[str], bool],
+    *,
+    written: str = "",
+    one_by_one: bool = False,
 ) -> tuple[TableInfo, ...]:
     """All tables and views of the schemas; `written` is what stands for a schema that has no name here.
 
-    One that can't be read, such as a view of a table that is gone, has no columns, and so have those after many. Such
-    a one stops no other if they are read `one_by_one`, which takes a statement or more for each.
+    One that can't be read, such as a view of a table that is gone, has no columns, and so have those after many that
+    aren't needed by their shown name. Such a one stops no other if they are read `one_by_one`, which takes a statement
+    or more for each.
     """
     found: list[TableInfo] = []
     for position, schema in enumerate(schemas):
         names = inspector.get_table_names(schema=schema)
         views = [*inspector.get_view_names(schema=schema), *_materialized(inspector, schema)]
         names = [*names, *views]
-        read = names[: max(0, MAX_TABLES - len(found))]
+        needed = {name for name in names if is_needed(f"{schema}.{name}" if position else name)}
+        others = [name for name in names if name not in needed]
+        read = [*needed, *others[: max(0, MAX_TABLES - len(found) - len(needed))]]
         described: dict[str, dict[str, Any]] = {}
         for batch in ([name] for name in read) if one_by_one else filter(None, [read]):
             described |= _described(inspector, schema, batch, schemas)
@@ -104,7 +112,7 @@ def _described(
     return {
         name: {
             "columns": tuple(item["name"] for item in items),
-            "described": {item["name"]: _column(item) for item in items},
+            "described": {item["name"]: _column(item, inspector.dialect) for item in items},
             "comment": comments.get(name, {}).get("text") or "",
             "primary_key": tuple(primary.get(name, {}).get("constrained_columns") or ()),
             "foreign_keys": tuple(_foreign_key(key, schemas) for key in foreign.get(name, ())),
@@ -124,11 +132,15 @@ def _comments(inspector: Any, wanted: dict[str, Any]) -> dict[str, Any]:
         return {}
 
 
-def _column(item: Any) -> ColumnInfo:
-    from sqlalchemy.types import NullType
+def _column(item: Any, dialect: Any) -> ColumnInfo:
+    """With its type as the database writes it; an enum is no VARCHAR there, and an array has a type of its own."""
+    from sqlalchemy.exc import CompileError
 
-    is_known = not isinstance(item["type"], NullType)
-    return ColumnInfo(str(item["type"]) if is_known else "", item.get("comment") or "")
+    try:
+        type_name = str(item["type"].compile(dialect=dialect))
+    except CompileError:  # SQLAlchemy doesn't know it
+        type_name = ""
+    return ColumnInfo(type_name, item.get("comment") or "")
 
 
 def _foreign_key(key: Any, schemas: Sequence[str | None]) -> ForeignKey:
@@ -144,7 +156,8 @@ def visible_part(tables: Iterable[TableInfo], access: Access, dialect: Dialect) 
         names = access.visible(table.shown_name, table.columns, is_view=table.is_view, dialect=dialect)
         if names:
             key = table.primary_key if {*table.primary_key} <= {*names} else ()
-            opened.append(replace(table, columns=names, primary_key=key, hides_columns=len(names) < len(table.columns)))
+            is_whole = access.opens_whole(table.shown_name, is_view=table.is_view, dialect=dialect)
+            opened.append(replace(table, columns=names, primary_key=key, hides_columns=not is_whole))
     known = {table.shown_name: {*table.columns} for table in opened}
     return tuple(
         replace(table, foreign_keys=tuple(key for key in table.foreign_keys if _is_visible(key, table, known)))

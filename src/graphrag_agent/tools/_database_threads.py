@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import TypeVar
 
+from graphrag_agent.own_threads import OwnThreads
 from graphrag_agent.tools._database_reading import Stop
-from graphrag_agent.tools._own_threads import OwnThreads
 
 MOST_THREADS = 8
 """So many queries run at once, each on a connection or process of its own; the others wait."""

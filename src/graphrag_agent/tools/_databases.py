@@ -16,17 +16,29 @@ from graphrag_agent.tools._database_access import (
     Access,
     DatabaseConfig,
     access_of,
+    named_in,
     refuse_unknown_names,
     url_text,
 )
 from graphrag_agent.tools._database_reading import CONNECT_SECONDS, PostgresReader, Reader, SqliteReader, Stop
 from graphrag_agent.tools._database_schema import TableInfo, visible_part
+from graphrag_agent.tools._sql_tables import named
 from graphrag_agent.tools._sql_vocabulary import Dialect
 
 logger = logging.getLogger(__name__)
 
 SCHEMA_SECONDS = 300.0
 """A schema is read again after this long."""
+
+
+DEAD_LINE = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+"""A server that is cut off without a word, as by a firewall, would hold a thread for hours; so it is given up after
+about 25 s."""
 
 
 class Database:
@@ -73,7 +85,8 @@ class Database:
         from sqlalchemy.exc import SQLAlchemyError
 
         try:
-            return reader.inspected(self.config.schemas, stop)
+            said = named_in(self.config.access, reader.dialect)
+            return reader.inspected(self.config.schemas, lambda table: named(table, reader.dialect) in said, stop)
         except SQLAlchemyError:
             raise ToolFailedError(
                 f"the database {self.name!r} can't be reached now; say so, or try once more", retryable=True
@@ -132,7 +145,12 @@ def _postgres_reader(url: Any) -> Reader:
             url.set(drivername="postgresql+psycopg"),
             poolclass=NullPool,  # nobody closes it, and a forked process must not share a connection
             hide_parameters=True,
-            connect_args={"connect_timeout": CONNECT_SECONDS, "prepare_threshold": None},
+            connect_args={
+                "connect_timeout": CONNECT_SECONDS,
+                "prepare_threshold": None,
+                **DEAD_LINE,
+                "client_encoding": "utf8",  # else that of the database, which may be none, or lack a query's letters
+            },
         )
     except ImportError:
         raise MissingExtraError("a PostgreSQL database", "postgres") from None

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from graphrag_agent.documents import Document
+from graphrag_agent.retrieval.function_words import weigh_terms
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.stores.term_weights import lucene_idf, term_weight
 from graphrag_agent.retrieval.tokenizer import count_terms
@@ -57,11 +58,11 @@ class DocumentNames:
     def rank(self, query: str) -> RankedNames:
         """Ids of the documents that share a word with the query, best first."""
         scores: defaultdict[int, float] = defaultdict(float)
-        for term in count_terms(query):
+        for term, share in weigh_terms(query).items():
             found = self._postings.get(term, ())
             idf = lucene_idf(len(self._documents), len(found))
             for at, weight in found:
-                scores[at] += idf * weight
+                scores[at] += min(share, 1.0) * idf * weight
         best_first = sorted(scores, key=lambda at: (-scores[at], at))
         if not best_first:
             return RankedNames([], [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Sequence
+from html import unescape
 from pathlib import PurePosixPath
 from typing import NamedTuple, Protocol, runtime_checkable
 from weakref import WeakValueDictionary
@@ -76,9 +77,17 @@ def lock_of_listing(library: Library, scope: Scope) -> asyncio.Lock:
 
 def is_called(document: Document, name: str) -> bool:
     """Whether a reader would call the document so: by its source, its file name or its title."""
-    wanted = plain(name).casefold()
     names = document.source, PurePosixPath(document.source).name, document.title
-    return bool(wanted) and wanted in (plain(known).casefold() for known in names)
+    known = {plain(known).casefold() for known in names}
+    return any(wanted in known for wanted in spellings(name) if wanted)
+
+
+def spellings(name: str, max_characters: int = 300) -> list[str]:
+    """A name to look for, in lower case: as it was given, and as it was meant where it has the escapes of a tag.
+
+    A passage shows "R&D > Rules" as "R&amp;D &gt; Rules", and that is what models copy.
+    """
+    return list(dict.fromkeys(plain(text, max_characters).casefold() for text in (name, unescape(name))))
 
 
 def plain(text: str, max_characters: int = 300) -> str:

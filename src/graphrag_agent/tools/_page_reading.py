@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphrag_agent.errors import ParseError, ToolFailedError
+from graphrag_agent.own_threads import OwnThreads
 from graphrag_agent.retrieval.evidence_tags import storable
 from graphrag_agent.retrieval.ingestion.workers.pool import WorkerPool
 from graphrag_agent.retrieval.ingestion.workers.process import WorkerProcess, WornWorkerError
 from graphrag_agent.tools._job import Job
-from graphrag_agent.tools._own_threads import OwnThreads
 from graphrag_agent.tools._page_program import HTML, MAX_LINKS, PDF
 from graphrag_agent.tools._url_guard import MAX_URL_CHARACTERS
 from graphrag_agent.tools._web_client import Download

@@ -10,8 +10,10 @@ import ctypes
 import json
 import os
 import platform
+import shutil
 import signal
 import struct
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -46,14 +48,28 @@ def main() -> None:
     with _start(order) as process:
         for number in (0, 1):
             os.close(number)  # when the worker lets go of its end, the agent is to see it
-        # its own limit of time is for a worker whose agent is gone: an agent that lives ends the run before
         waiting = threading.Thread(target=process.wait, kwargs={"timeout": order["seconds"]}, daemon=True)
         waiting.start()
         while waiting.is_alive():
             waiting.join(0.05)
-            if stopped.is_set():
+            if stopped.is_set() or _is_alone(order):
                 process.kill()
     end_orphans()
+    if _is_alone(order):  # an agent that lives reads the folder, and removes it then
+        remove_folder(order["place"])
+
+
+def _is_alone(order: dict[str, Any]) -> bool:
+    """Whether the agent was killed: nobody else would end the run, or remove what it wrote."""
+    return os.getppid() != int(order["agent"])
+
+
+def remove_folder(folder: str) -> None:
+    """However deep the worker made it."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:  # folders in folders in folders: before Python 3.13 it goes down by recursion
+        subprocess.run(["rm", "-rf", "--", folder], check=False)  # noqa: S603, S607
 
 
 def _start(order: dict[str, Any]) -> Any:

@@ -36,6 +36,13 @@ MAX_RUNS = 4
 
 _GONE = "The code was ended after {seconds:g} s of computing. Make it do less, or answer without it."
 
+_FORKED = (
+    "Python can't be run in this process, a forked copy of one that has run some; answer without it. Whoever runs the "
+    "agent must fork before the first run, or spawn"
+)
+_first_process: dict[str, int] = {}
+"""The id of the process that opened a pool. Monty's threads are gone in a forked copy of it: every run would hang."""
+
 
 class MontyInterpreter:
     """A pool of Monty's workers; each takes one run and is then replaced, so that no run meets what another left."""
@@ -88,6 +95,8 @@ class MontyInterpreter:
         """The pool, opened at the first run and never closed: its workers end with this process."""
         import pydantic_monty as monty
 
+        if _first_process.setdefault("id", os.getpid()) != os.getpid():
+            raise ToolFailedError(_FORKED)
         with self._lock:
             if self._pool is None:
                 self._pool = monty.Monty(

@@ -25,7 +25,7 @@ from typing import IO, Any
 from graphrag_agent.errors import MissingExtraError, SettingsError, ToolFailedError
 from graphrag_agent.retrieval.evidence_tags import storable
 from graphrag_agent.tools._job import Job
-from graphrag_agent.tools._python_launcher import MACHINES
+from graphrag_agent.tools._python_launcher import MACHINES, remove_folder
 from graphrag_agent.tools._python_runs import (
     ERROR_CHARACTERS,
     MAX_CALLS_OUT,
@@ -94,7 +94,7 @@ class SandboxInterpreter:
                 folder.mkdir()
             program = [sys.executable, "-I", "-B", "-W", "ignore", str(_FOLDER / "_python_launcher.py")]
             with subprocess.Popen(  # noqa: S603  # our own program
-                [*program, self._walls(work, storage)],
+                [*program, self._walls(place, work, storage)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -123,11 +123,13 @@ class SandboxInterpreter:
             "error": ERROR_CHARACTERS,
         }
 
-    def _walls(self, work: Path, storage: Path) -> str:
+    def _walls(self, place: Path, work: Path, storage: Path) -> str:
         prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix)
         return json.dumps(
             {
                 "program": (_FOLDER / "_python_worker.py").read_text(encoding="utf-8"),
+                "agent": os.getpid(),
+                "place": str(place),
                 "folder": str(work),
                 "storage": str(storage),
                 "readable": [path for path in dict.fromkeys((*prefixes, *_LIBRARIES)) if Path(path).exists()],
@@ -160,14 +162,11 @@ def refuse_weak_kernel() -> None:
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    folder = tempfile.TemporaryDirectory(prefix="graphrag-python-", ignore_cleanup_errors=True)
+    folder = tempfile.mkdtemp(prefix="graphrag-python-")
     try:
-        yield Path(folder.name)
+        yield Path(folder)
     finally:
-        try:
-            folder.cleanup()
-        except RecursionError:  # folders in folders in folders: before Python 3.13 it goes down by recursion
-            subprocess.run(["rm", "-rf", "--", folder.name], check=False)  # noqa: S603, S607
+        remove_folder(folder)
 
 
 def _converse(launcher: subprocess.Popen[bytes], order: dict[str, Any], search: Search | None) -> dict[str, Any]:

@@ -71,8 +71,6 @@ def value_text(value: Any) -> str | None:
         return None
     if isinstance(value, str):
         return _shortened(value, len(value))
-    if isinstance(value, bytes | bytearray | memoryview):
-        return bytes_text(bytes(value[:16]).hex(), len(value))
     return _shortened(text := _plain(value), len(text))
 
 
@@ -83,6 +81,8 @@ def bytes_text(hex_digits: str, length: int) -> str:
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes_text(bytes(value[:16]).hex(), len(value))
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Decimal):
@@ -94,8 +94,15 @@ def _plain(value: Any) -> str:
     if isinstance(value, timedelta):
         return str(value)
     if isinstance(value, list | dict | tuple):
-        return json.dumps(value, ensure_ascii=False, default=_plain)
+        return json.dumps(_with_text_keys(value), ensure_ascii=False, default=_plain)
     return str(value)
+
+
+def _with_text_keys(value: Any) -> Any:
+    """JSON has no other keys, a map of a database has dates and decimals."""
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else _plain(key): _with_text_keys(inner) for key, inner in value.items()}
+    return [_with_text_keys(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _shortened(text: str, length: int) -> str:

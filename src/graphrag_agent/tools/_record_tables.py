@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from graphrag_agent.retrieval.ingestion.parsing.json_records import load_json, load_json_lines
+from graphrag_agent.whole_characters import whole_characters
 
 Record = Mapping[str, str]
 """Cells by their column; numbers and truth values are `Plain`."""
@@ -33,7 +34,19 @@ def read_json_lines_records(data: bytes) -> list[tuple[str, list[Record]]]:
 
 
 def _records(values: list[Any]) -> list[Record]:
-    return [dict(_cells(value, "")) for value in values if isinstance(value, dict)]
+    return [_record(value) for value in values if isinstance(value, dict)]
+
+
+def _record(value: Mapping[str, Any]) -> Record:
+    """Its cells by their column; {"a": {"b": 1}, "a.b": 2} has two of one name."""
+    cells: dict[str, str] = {}
+    for name, cell in _cells(value, ""):
+        free, number = name, 1
+        while free in cells:
+            number += 1
+            free = f"{name} ({number})"
+        cells[free] = cell
+    return cells
 
 
 def _cells(value: Any, name: str) -> Iterator[tuple[str, str]]:
@@ -56,4 +69,4 @@ def _scalar(value: Any) -> str:
 
 def _text(value: str) -> str:
     # half of an escaped surrogate pair is valid JSON but no text
-    return value.replace("\0", "").encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").strip()
+    return whole_characters(value.replace("\0", "")).strip()

@@ -39,8 +39,8 @@ class Rules:
         return max(fitting, default=(0, True))[1]
 
 
-def parse_robots(text: str, agent: str = AGENT) -> Rules:
-    """The rules of the groups that name the agent, else of those for all."""
+def parse_robots(text: str) -> Rules:
+    """The rules of the groups that name our agent, else of those for all."""
     found: dict[str, list[tuple[str, bool]]] = {}
     names: set[str] = set()  # of those two, the ones that the group is for
     is_naming = False
@@ -50,7 +50,7 @@ def parse_robots(text: str, agent: str = AGENT) -> Rules:
         if key == "user-agent":
             names = names if is_naming else set()
             is_naming = True
-            if (name := value.lower()) in (agent, "*"):
+            if (name := value.lower()) in (AGENT, "*"):
                 names.add(name)
                 found.setdefault(name, [])
         elif key in ("allow", "disallow"):
@@ -58,7 +58,7 @@ def parse_robots(text: str, agent: str = AGENT) -> Rules:
             for name in names if value else ():  # an empty pattern fits nothing
                 if len(found[name]) < _MAX_RULES:
                     found[name].append((_encoded(value[:_MAX_PATTERN]), key == "allow"))
-    return Rules(tuple(found.get(agent, found.get("*", ()))))
+    return Rules(tuple(found.get(AGENT, found.get("*", ()))))
 
 
 class RobotsCache:

@@ -6,6 +6,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator
+from html import unescape
 from typing import NamedTuple
 
 _SHEET = re.compile(rb"<(?:\w+:)?sheet\s[^>]*?\br?:?id=\"([^\"]+)\"[^>]*>")
@@ -13,7 +14,11 @@ _RELATION = re.compile(rb"<(?:\w+:)?Relationship\s[^>]*>")
 _ATTRIBUTE = re.compile(rb"(\w+)=\"([^\"]*)\"")
 _CELL = re.compile(rb"<(?:\w+:)?c\s[^>]*?\br=\"([A-Z]{1,3})(\d{1,7})\"[^>]*(?<!/)>")
 """A cell with something in it; one that only has a style closes itself."""
-_LOST_FORMULA = re.compile(rb"</(?:\w+:)?f>\s*(?:<v\s*/>|<v></v>)?\s*</(?:\w+:)?c>")
+_MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?\bref=\"[A-Z]{1,3}(\d{1,7}):[A-Z]{1,3}(\d{1,7})\"")
+_LOST_FORMULA = re.compile(
+    rb"<(?:\w+:)?c\s[^>]*?\br=\"[A-Z]{1,3}(\d{1,7})\"[^>]*>\s*<(?:\w+:)?f\b[^>]*>[^<]*</(?:\w+:)?f>"
+    rb"\s*(?:<v\s*/>|<v></v>)?\s*</(?:\w+:)?c>"
+)
 
 
 class Place(NamedTuple):
@@ -29,26 +34,30 @@ class UsedCells(NamedTuple):
     first: Place
     size: tuple[int, int]
     """Rows and columns."""
-    lost_formulas: int
-    """Formulas whose result is not in the file."""
+    lost_formulas: list[int]
+    """The rows of formulas whose result is not in the file."""
+    merged_rows: list[tuple[int, int]]
+    """First and last row of the merged cells that are several rows high."""
 
 
-def sheet_places(data: bytes) -> dict[int, UsedCells]:
-    """By the sheet's number, from 1; sheets that can't be understood are left out."""
+def sheet_places(data: bytes) -> dict[str, UsedCells]:
+    """By the sheet's name; sheets that can't be understood are left out."""
     found = {}
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        for number, part in _parts(archive):
+        for name, part in _parts(archive):
             xml = archive.read(part)
             cells = [(int(row), _column(letters)) for letters, row in _CELL.findall(xml)]
             if cells:
                 rows, columns = zip(*cells, strict=True)
                 first = Place(min(rows), min(columns))
                 size = (max(rows) - first.row + 1, max(columns) - first.column + 1)
-                found[number] = UsedCells(first, size, len(_LOST_FORMULA.findall(xml)))
+                merged = [(int(top), int(bottom)) for top, bottom in _MERGED.findall(xml) if top != bottom]
+                found[name] = UsedCells(first, size, list(map(int, _LOST_FORMULA.findall(xml))), merged)
     return found
 
 
-def _parts(archive: zipfile.ZipFile) -> Iterator[tuple[int, str]]:
+def _parts(archive: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
+    """The sheets' names, and where each is in the archive. Numbers won't do: the parser counts no sheet of a chart."""
     names = set(archive.namelist())
     if not {"xl/workbook.xml", "xl/_rels/workbook.xml.rels"} <= names:
         return
@@ -56,11 +65,12 @@ def _parts(archive: zipfile.ZipFile) -> Iterator[tuple[int, str]]:
     for relation in _RELATION.findall(archive.read("xl/_rels/workbook.xml.rels")):
         told = dict(_ATTRIBUTE.findall(relation))
         targets[told.get(b"Id")] = told.get(b"Target", b"").decode()
-    for number, relation_id in enumerate(_SHEET.findall(archive.read("xl/workbook.xml")), start=1):
-        target = targets.get(relation_id, "")
+    for sheet in _SHEET.finditer(archive.read("xl/workbook.xml")):
+        name = dict(_ATTRIBUTE.findall(sheet[0])).get(b"name", b"").decode()
+        target = targets.get(sheet[1], "")
         part = target.removeprefix("/") if target.startswith("/") else f"xl/{target}"
         if part in names:
-            yield number, part
+            yield unescape(name), part
 
 
 def _column(letters: bytes) -> int:

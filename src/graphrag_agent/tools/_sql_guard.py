@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from graphrag_agent.errors import MissingExtraError, ToolArgumentError
@@ -19,6 +20,7 @@ from graphrag_agent.tools import _sqlite_program
 from graphrag_agent.tools._sql_columns import refuse_unknown_columns
 from graphrag_agent.tools._sql_tables import VisibleTable, bind_tables, table_names
 from graphrag_agent.tools._sql_vocabulary import FUNCTIONS, MORE_NODES, NODES, TYPES, Dialect
+from graphrag_agent.whole_characters import whole_characters
 
 MAX_CHARACTERS, MAX_TOKENS, MAX_DEPTH = 20_000, 4_000, 30
 """A long analytical query has 5,000 characters and a depth of 10; parsing takes time that grows with all three."""
@@ -59,6 +61,7 @@ def checked_query(
     `tables` are all that the query may read. With `max_rows` the query gives at most so many where it is easy to say
     so; the caller still counts. `functions` are allowed beside the dialect's, by sqlglot's names.
     """
+    sql = whole_characters(sql)
     _check_size(sql)
     allowed = FUNCTIONS[dialect] | set(functions)
     with _refusing():
@@ -80,6 +83,7 @@ def named_tables(sql: str, *, dialect: Dialect) -> frozenset[str]:
 
     Raises ToolArgumentError where it is no query.
     """
+    sql = whole_characters(sql)
     _check_size(sql)
     with _refusing():
         return table_names(_parsed(sql, dialect), dialect)
@@ -123,6 +127,8 @@ def _parsed(sql: str, dialect: Dialect, *, is_ours: bool = False) -> Any:
         raise ToolArgumentError(
             f"the query is no valid {dialect} SQL: a string, a name or a comment is not closed"
         ) from None
+    while len(statements) > 1 and (statements[-1] is None or isinstance(statements[-1], sqlglot.exp.Semicolon)):
+        statements.pop()  # a comment after the last semicolon
     if len(statements) != 1 or statements[0] is None:
         raise ToolArgumentError(f"the query has {len(statements)} statements. {_ONLY_READS}")
     if not isinstance(statements[0], sqlglot.exp.Query | sqlglot.exp.Values):
@@ -164,6 +170,9 @@ def _check_tokens(tokens: Sequence[Any], dialect: Dialect) -> None:
     first = tokens[0].text.upper()
     if first not in _FIRST_WORDS | ({"FROM"} if dialect == "duckdb" else set()):
         raise ToolArgumentError(f"{first[:40]} is refused. {_ONLY_READS}")
+    for before, after in pairwise(tokens):
+        if before.token_type.name == "NUMBER" and after.text.startswith("_") and after.start == before.end + 1:
+            raise ToolArgumentError(f"{(before.text + after.text)[:40]} is no number here; write it in digits alone")
     depth = deepest = 0
     for token in tokens:
         depth += (token.text in "([{") - (token.text in ")]}") if len(token.text) == 1 else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import string
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,12 @@ _OWN_NAME = "with_"
 MAX_WRITTEN_COLUMNS = 10_000
 """Of all tables that stand for their visible columns; a thousand take a tenth of a second to write and read."""
 
+_ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+"""In UTF-8, PostgreSQL leaves all other letters as they are: Имя without quotes is no имя."""
+
+POSTGRES_NAME_BYTES = 63
+"""What is longer is cut by PostgreSQL, and so may be another's name."""
+
 VISIBLE_PART = "visible_part"
 """Marks the subquery that stands for a table with hidden columns."""
 
@@ -29,7 +36,7 @@ class VisibleTable:
     columns: tuple[str, ...]
     schema: str = ""
     hides_columns: bool = False
-    """The table has other columns: it is read through a subquery of the visible ones."""
+    """The table has other columns, or may get some: it is read through a subquery of the visible ones."""
     needs_schema: bool = False
     """Only its full name finds it: it is in no schema that the database looks into by itself."""
 
@@ -45,11 +52,11 @@ def bind_tables(tree: Any, dialect: Dialect, tables: Sequence[VisibleTable]) -> 
     Raises ToolArgumentError for a name that is neither one of the tables nor a CTE.
     """
     from sqlglot import exp
-    from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 
-    if dialect == "postgres":  # all names get quoted later, so they must have the form they are looked up by
-        normalize_identifiers(tree, dialect=dialect)
     fold = folding(dialect)
+    if dialect == "postgres":  # all names get quoted later, so they must have the form they are looked up by
+        for name in tree.find_all(exp.Identifier):
+            name.set("this", fold(name))
     found = list(tree.find_all(exp.Table))
     places = {id(node): _cte_of(node, fold) or _table_of(node, dialect, tables) for node in found}
     parts = [place for place in places.values() if isinstance(place, VisibleTable) and place.hides_columns]
@@ -85,11 +92,12 @@ def table_names(tree: Any, dialect: Dialect) -> frozenset[str]:
 
 
 def folding(dialect: Dialect) -> Callable[[Any], str]:
-    """How names of the dialect are compared: PostgreSQL tells quoted ones apart by case."""
+    """How names of the dialect are compared: PostgreSQL tells quoted ones apart by case, and cuts long ones."""
 
     def fold(identifier: Any) -> str:
         if dialect == "postgres":
-            return str(identifier.name if identifier.args.get("quoted") else identifier.name.lower())
+            name = str(identifier.name) if identifier.args.get("quoted") else identifier.name.translate(_ASCII_LOWER)
+            return str(name.encode()[:POSTGRES_NAME_BYTES].decode(errors="ignore"))
         return str(identifier.name).lower()
 
     return fold

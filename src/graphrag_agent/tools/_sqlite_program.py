@@ -11,6 +11,7 @@ import json
 import sqlite3
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 MAX_VALUE_BYTES = 1_000_000
@@ -87,10 +88,11 @@ def _read(request: dict[str, Any]) -> dict[str, Any]:
         (sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0),
     ):
         connection.setlimit(what, limit)
-    named = connection.execute("SELECT lower(name), type FROM main.sqlite_schema").fetchall()
+    named = dict(connection.execute("SELECT lower(name), type FROM main.sqlite_schema").fetchall())
+    views = _views_read(connection, list(request["tables"]), named)
     end = time.monotonic() + request["seconds"]
     connection.set_progress_handler(lambda: time.monotonic() > end, INSTRUCTIONS_A_LOOK)
-    connection.set_authorizer(_authorizer(request["tables"], dict(named)))
+    connection.set_authorizer(_authorizer(request["tables"], views, named))
     cursor = connection.execute(request["sql"])
     columns = [str(item[0]) for item in cursor.description or ()]
     rows: list[list[Any]] = []
@@ -103,17 +105,36 @@ def _read(request: dict[str, Any]) -> dict[str, Any]:
     return {"columns": columns, "rows": rows, "is_cut": False}
 
 
-def _authorizer(tables: dict[str, list[str]], types: dict[str, str]) -> Any:
-    """SQLite asks it while it reads the query: only visible columns, or what stands behind a visible view.
+def _views_read(connection: sqlite3.Connection, visible: list[str], named: dict[str, str]) -> set[str]:
+    """The visible views, and those that they read: SQLite tells each name while it reads a query."""
+    views = {name for name, kind in named.items() if kind == "view"}
+    found = {name.lower() for name in visible} & views
+    if found == views:
+        return found
+
+    def note(_: int, __: str | None, ___: str | None, ____: str | None, source: str | None) -> int:
+        found.add((source or "").lower())
+        return sqlite3.SQLITE_OK
+
+    connection.set_authorizer(note)
+    for name in sorted(found):
+        quoted = name.replace("`", "``")
+        with suppress(sqlite3.Error):  # a broken one reads nothing
+            connection.execute(f"EXPLAIN SELECT * FROM main.`{quoted}`")  # noqa: S608  # a name of the file's own, quoted
+    return found & views
+
+
+def _authorizer(tables: dict[str, list[str]], views: set[str], named: dict[str, str]) -> Any:
+    """SQLite asks it while it reads the query: only visible columns, or what stands behind one of the `views`.
 
     A table of which only the rows count is read without a column; so are the query's own parts, which have any name but
-    one of the database's own, of which `types` tells the views.
+    one of the database's `named`, and once more what a view has read.
     """
     functions = frozenset(FUNCTIONS.split())
     visible = {table.lower(): {column.lower() for column in columns} for table, columns in tables.items()}
 
-    hidden = types.keys() - visible.keys()
-    views = {name for name in visible if types.get(name) == "view"}
+    hidden = named.keys() - visible.keys()
+    behind_views: set[str] = set()
 
     def authorize(action: int, first: str | None, second: str | None, _: str | None, source: str | None) -> int:
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
@@ -123,7 +144,10 @@ def _authorizer(tables: dict[str, list[str]], types: dict[str, str]) -> Any:
         if action != sqlite3.SQLITE_READ:
             return sqlite3.SQLITE_DENY
         table, column = (first or "").lower(), (second or "").lower()
-        is_open = table in TABLE_FUNCTIONS or (source or "").lower() in views
+        if (source or "").lower() in views:
+            behind_views.add(table)
+            return sqlite3.SQLITE_OK
+        is_open = table in TABLE_FUNCTIONS or (not column and table in behind_views)
         is_open |= column in visible.get(table, ())
         is_open |= not column and table not in hidden and not table.startswith(("sqlite_", "pragma_"))
         return sqlite3.SQLITE_OK if is_open else sqlite3.SQLITE_DENY

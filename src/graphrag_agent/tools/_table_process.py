@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 
 from graphrag_agent.errors import ParseError, ToolFailedError
+from graphrag_agent.own_threads import OwnThreads
 from graphrag_agent.retrieval.ingestion.workers.process import LongAnswerError, SlowWorkerError, WorkerProcess
 from graphrag_agent.tools._job import Job
-from graphrag_agent.tools._own_threads import OwnThreads
 from graphrag_agent.tools._table_answer import TableAnswer, TableJob, read_answer
 
 COMMAND = (sys.executable, "-P", "-m", "graphrag_agent.tools._table_worker")

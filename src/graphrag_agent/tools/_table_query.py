@@ -10,7 +10,9 @@ from graphrag_agent.tools._sql_vocabulary import Dialect
 from graphrag_agent.tools._table_answer import MAX_RESULT_ROWS, ReadTold, TableTold
 
 DIALECT: Dialect = "duckdb"
-_MORE_FUNCTIONS = frozenset({"TRY_STRPTIME", "QUANTILE_CONT", "QUANTILE_DISC", "MAKE_TIMESTAMP", "NORMALIZE"})
+_MORE_FUNCTIONS = frozenset(
+    {"TRY_STRPTIME", "QUANTILE_CONT", "QUANTILE_DISC", "DATE_FROM_PARTS", "TIMESTAMP_FROM_PARTS", "NORMALIZE"}
+)
 
 
 def names_in(sql: str) -> frozenset[str]:
@@ -31,7 +33,7 @@ def check(sql: str, tables: Sequence[TableTold], others: Sequence[str]) -> Check
 def reads_of(query: CheckedQuery, tables: Sequence[TableTold]) -> list[ReadTold]:
     """The tables that the query reads, each with the columns that it names, or all where it names none or asks for *.
 
-    A column counts for each of the tables that has one of that name, and NATURAL asks for all.
+    A column counts for each of the tables that has one of that name; NATURAL and a table named as a column ask for all.
     """
     from sqlglot import exp, parse_one
 
@@ -42,6 +44,8 @@ def reads_of(query: CheckedQuery, tables: Sequence[TableTold]) -> list[ReadTold]
     used = [name for join in joins for name in join.args.get("using") or ()]
     named = {column.name.casefold() for column in [*tree.find_all(exp.Column), *used]}
     read = {table.name for table in query.tables}
+    known = {column.name for table in tables if table.name in read for column in table.columns}
+    has_star = has_star or not named.isdisjoint({node.alias.casefold() for node in tree.find_all(exp.Table)} - known)
     found = []
     for at, table in enumerate(tables):
         if table.name in read:

@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from graphrag_agent.errors import ParseError
 from graphrag_agent.retrieval.ingestion.parsing.decoding import decode_text
 from graphrag_agent.retrieval.ingestion.parsing.office_extraction import extract
 from graphrag_agent.retrieval.ingestion.parsing.parquet import read_parquet_rows
-from graphrag_agent.retrieval.ingestion.parsing.table import column_names, find_header, read_rows
+from graphrag_agent.retrieval.ingestion.parsing.table import read_rows
+from graphrag_agent.retrieval.ingestion.parsing.table_header import (
+    column_names,
+    find_header,
+    only_columns,
+    trimmed,
+    used_columns,
+)
+from graphrag_agent.retrieval.ingestion.parsing.table_splitting import rows_of, split_tables
 from graphrag_agent.tools._record_tables import Record, read_json_lines_records, read_json_records
 from graphrag_agent.tools._sheet_places import Place, sheet_places
 
@@ -22,6 +30,8 @@ MAX_COLUMNS = 500
 MAX_CELLS = 4_000_000
 """About what the memory of the process holds as text."""
 _MAX_NOTE_CHARACTERS = 200
+_NO_HEADER = "no row names the columns"
+_LONE_ROW = "no row names the columns; if this one does, the table has no data"
 _TOO_LARGE = f"has more than {MAX_CELLS:,} cells; split it into smaller files"
 
 
@@ -65,8 +75,7 @@ def read_tables(suffix: str, data: bytes) -> list[RawTable]:
 def _read_delimited(data: bytes) -> list[RawTable]:
     found = read_rows(decode_text(data).replace("\0", ""))
     numbered = (_Numbered(number, row) for number, row in enumerate(found.rows, start=1 + found.skipped))
-    table = _table("", numbered, Place(1, 1), is_comma_likely=found.delimiter != ",")
-    return [table] if table else []
+    return _tables("", numbered, Place(1, 1), is_comma_likely=found.delimiter != ",")
 
 
 def _read_workbook(data: bytes) -> list[RawTable]:
@@ -77,72 +86,91 @@ def _read_workbook(data: bytes) -> list[RawTable]:
     tables = []
     for page in pages:
         rows = page["rows"]
-        found = places.get(page["number"])
+        found = places.get(page["name"])
         size = (len(rows), max(map(len, rows), default=0))
         place = found.first if found and found.size == size else None
-        lost = found.lost_formulas if found else 0
-        note = f"{lost} formulas have no stored result and are NULL" if lost else ""
         first_row = place.row if place else 1
         numbered = (_Numbered(number, row) for number, row in enumerate(rows, start=first_row))
-        table = _table(" ".join(page["name"].split()), numbered, place, note=note)
+        for table in _tables(" ".join(page["name"].split()), numbered, place):
+            lost = _lost_note(found.lost_formulas, table.rows) if found else ""
+            merged = _merged_note(found.merged_rows, table.rows) if found else ""
+            tables.append(replace(table, notes=tuple(filter(None, [lost, *table.notes, merged]))))
+    return tables
+
+
+def _lost_note(formulas: Iterable[int], rows: tuple[int, int] | None) -> str:
+    count = sum(rows is None or rows[0] <= row <= rows[1] for row in formulas)
+    return f"{count} formulas have no stored result and are NULL" if count else ""
+
+
+def _merged_note(merged: Iterable[tuple[int, int]], rows: tuple[int, int] | None) -> str:
+    """What a sum by group must know: a merged cell's other rows are empty in the file."""
+    count = sum(rows is None or (bottom > rows[0] and top <= rows[1]) for top, bottom in merged)
+    return (
+        f"merged over several rows: {count}; only the first row of each has the value, the others NULL" if count else ""
+    )
+
+
+def _tables(
+    sheet: str, rows: Iterable[_Numbered], first: Place | None, *, is_comma_likely: bool = False
+) -> list[RawTable]:
+    """The tables of a sheet, one below the other."""
+    numbered = _filled(rows)
+    gaps = {at for at in range(1, len(numbered)) if numbered[at].number > numbered[at - 1].number + 1}
+    tables = []
+    cells = 0
+    for part in split_tables([row.cells for row in numbered], gaps):
+        table = _table(sheet, rows_of(part, numbered), first, is_comma_likely=is_comma_likely)
         if table:
+            cells += len(table.columns) * len(table.columns[0])
+            if cells > MAX_CELLS:  # each table is filled up to its widest row
+                raise ParseError(_TOO_LARGE)
             tables.append(table)
     return tables
 
 
-def _table(
-    sheet: str, rows: Iterable[_Numbered], first: Place | None, *, note: str = "", is_comma_likely: bool = False
-) -> RawTable | None:
-    numbered, used = _filled(rows)
-    cells = [row.cells for row in numbered]
+def _table(sheet: str, numbered: list[_Numbered], first: Place | None, *, is_comma_likely: bool) -> RawTable | None:
+    used = used_columns([row.cells for row in numbered])
+    if len(used) * len(numbered) > MAX_CELLS:
+        raise ParseError(_TOO_LARGE)
+    cells = only_columns([row.cells for row in numbered], used)
     header_at = find_header(cells)
     titles = column_names(cells, header_at)
-    data = numbered if header_at is None else numbered[header_at + 1 :]
+    data_from = 0 if header_at is None else header_at + 1
+    data = cells[data_from:]
     if not data:
         return None
     kept = range(min(len(titles), MAX_COLUMNS))
     left_out = len(titles) - len(kept)
     above = " ".join(" ".join(filter(None, row)) for row in cells[: header_at or 0])
     notes = (
-        note,
         f"above the header: {' '.join(above.split())[:_MAX_NOTE_CHARACTERS]}" if above else "",
-        "" if header_at is not None else "no row names the columns",
+        "" if header_at is not None else _NO_HEADER if len(data) > 1 else _LONE_ROW,
         _more_columns(left_out),
     )
     return RawTable(
         sheet=sheet,
         titles=[" ".join(titles[at].split()) for at in kept],
-        columns=[[row.cells[at] if at < len(row.cells) else "" for row in data] for at in kept],
+        columns=[[row[at] if at < len(row) else "" for row in data] for at in kept],
         places=[used[at] + (first.column if first else 1) for at in kept],
-        rows=(data[0].number, data[-1].number) if first else None,
+        rows=(numbered[data_from].number, numbered[-1].number) if first else None,
         notes=tuple(filter(None, notes)),
         is_comma_likely=is_comma_likely,
     )
 
 
-def _filled(rows: Iterable[_Numbered]) -> tuple[list[_Numbered], list[int]]:
-    """Rows that say something, without the columns that say nothing; and where the others were, from 0."""
+def _filled(rows: Iterable[_Numbered]) -> list[_Numbered]:
+    """The rows that say something."""
     kept: list[_Numbered] = []
-    used: set[int] = set()
-    count = widest = 0
+    count = 0
     for number, row in rows:
-        cells = [cell.strip() for cell in row]
-        while cells and not cells[-1]:
-            cells.pop()
+        cells = trimmed([cell.strip() for cell in row])
         count += len(cells)
         if count > MAX_CELLS:
             raise ParseError(_TOO_LARGE)
         if cells:
             kept.append(_Numbered(number, cells))
-            widest = max(widest, len(cells))
-            if len(used) < widest:
-                used.update(at for at, cell in enumerate(cells) if cell)
-    places = sorted(used)
-    if len(places) * len(kept) > MAX_CELLS:
-        raise ParseError(_TOO_LARGE)
-    if places != list(range(len(places))):
-        kept = [_Numbered(number, [cells[at] for at in places if at < len(cells)]) for number, cells in kept]
-    return kept, places
+    return kept
 
 
 def _record_reader(read: Callable[[bytes], list[tuple[str, list[Record]]]]) -> Callable[[bytes], list[RawTable]]:

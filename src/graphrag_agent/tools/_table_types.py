@@ -15,10 +15,15 @@ from typing import NamedTuple
 from graphrag_agent.tools._table_answer import cut
 
 TEXT = "VARCHAR"
-MISSING = frozenset({"-", "–", "—", "na", "n/a", "n.a.", "null", "nan", "#n/a"})
-"""Cells that stand for nothing in a column of numbers or dates, in lower case."""
+_CELL_ERRORS = ("#n/a", "#div/0!", "#name?", "#null!", "#num!", "#ref!", "#value!", "#getting_data")
+MISSING = frozenset({"-", "–", "—", "na", "n/a", "n.a.", "null", "nan", *_CELL_ERRORS})
+"""Cells that stand for nothing in a column of numbers or dates, in lower case: marks, and what a spreadsheet shows
+for a formula that failed."""
 MAX_EXACT_DIGITS = 18
-"""Decimals up to here are exact; sums and products of a few still fit into DuckDB's 38 digits."""
+"""Decimals up to here are exact; sums of them still fit into DuckDB's 38 digits."""
+MAX_EXACT_DECIMALS = 9
+"""Behind the point. What has more was measured or worked out, and DuckDB refuses products of such decimals: 100 times
+a DECIMAL(18,17) is more than the 64 bits that it reckons with."""
 
 Cells = Sequence[str]
 
@@ -57,6 +62,10 @@ _AMOUNT = re.compile(
     r"(?P<power>[eE][-+]?\d{1,3})?\s?(?P<after>%|[$€£¥₽₸₹])?(?P<close>\))?",
     re.ASCII,
 )
+_DIGITS_AND_POINT = {
+    mark: str.maketrans({sign: "." if sign == mark else None for sign in f".,'\u2019{_SPACES}"}) for mark in _FORMS
+}
+"""What makes a plain number of an amount's body, by its decimal sign."""
 _LEADING_ZERO = re.compile(r"0\d+", re.ASCII)
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)\s?(Z|[-+]\d\d(?::?\d\d)?)?)?", re.ASCII)
 _NUMERIC_DATE = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})", re.ASCII)
@@ -140,10 +149,17 @@ def _amount(cell: str) -> _Amount | None:
     return _Amount(found["body"], is_negative, found["power"] or "", found["before"] or found["after"] or "")
 
 
+def _are_amounts(present: Cells) -> bool:
+    """Whether they look so: soon told, where a million are taken apart in vain if the last one is a word."""
+    return all(map(_AMOUNT.fullmatch, present))
+
+
 def _decimal_signs(present: Cells) -> set[str]:
     """What the column's numbers prove to be the decimal sign: ".", "," or nothing."""
     if all(map(_USUAL.fullmatch, present)):  # most columns, and much faster
         return set() if all(_COMMA.fullmatch(cell.lstrip("-")) for cell in present) else {"."}
+    if not _are_amounts(present):
+        return set()
     fits = set(_FORMS)
     for cell in present:
         amount = _amount(cell)
@@ -156,6 +172,8 @@ def _decimal_signs(present: Cells) -> set[str]:
 def _numbers(present: Cells, sign: str) -> _Read | None:
     if all(map((_USUAL if sign == "." else _WHOLE).fullmatch, present)):  # most columns, and much faster
         return _Read(_number_type(present), dict(zip(present, present, strict=True)))
+    if not _are_amounts(present):
+        return None
     unit: str | None = None
     fits = {".", ","}
     is_open = False
@@ -174,11 +192,13 @@ def _numbers(present: Cells, sign: str) -> _Read | None:
     texts = {cell: _plain(amount, mark) for cell in present if (amount := _amount(cell))}
     sql_type = _number_type(texts.values())
     note = {"": "", "%": "in percent"}.get(unit or "", f"in {unit}")
+    if bracketed := next((cell for cell in present if cell.startswith("(")), None):
+        note = "; ".join(filter(None, (note, f"{bracketed} is {texts[bracketed]}")))  # to some it is a label
     return _Read(sql_type, texts, note) if sql_type != TEXT else None
 
 
 def _plain(amount: _Amount, mark: str) -> str:
-    digits = re.sub(rf"[^\d{re.escape(mark)}]", "", amount.body).replace(mark, ".")
+    digits = amount.body.translate(_DIGITS_AND_POINT[mark])
     return ("-" if amount.is_negative else "") + digits.rstrip(".") + amount.power
 
 
@@ -190,7 +210,8 @@ def _number_type(texts: Iterable[str]) -> str:
     whole, scale = max(size[0] for size in sizes), max(size[1] for size in sizes)
     if not scale:
         return "BIGINT" if whole <= MAX_EXACT_DIGITS else "HUGEINT" if whole < 38 else TEXT
-    return f"DECIMAL({whole + scale},{scale})" if whole + scale <= MAX_EXACT_DIGITS else _approximate(texts)
+    is_exact = whole + scale <= MAX_EXACT_DIGITS and scale <= MAX_EXACT_DECIMALS
+    return f"DECIMAL({whole + scale},{scale})" if is_exact else _approximate(texts)
 
 
 def _approximate(texts: Iterable[str]) -> str:
@@ -219,11 +240,14 @@ def _iso_times(present: Cells) -> _Read | None:
 
 
 def _dates(present: Cells) -> _Read | None:
-    numeric = [_NUMERIC_DATE.fullmatch(cell) for cell in present]
-    if all(numeric):
-        return _numeric_dates(present, [found for found in numeric if found])
-    texts = {cell: _worded(cell) for cell in present}
-    return _Read("DATE", texts) if all(texts.values()) else None
+    if all(map(_NUMERIC_DATE.fullmatch, present)):
+        return _numeric_dates(present, [found for cell in present if (found := _NUMERIC_DATE.fullmatch(cell))])
+    texts: dict[str, str] = {}
+    for cell in present:
+        if not (text := _worded(cell)):
+            return None
+        texts[cell] = text
+    return _Read("DATE", texts)
 
 
 def _numeric_dates(present: Cells, found: Sequence[re.Match[str]]) -> _Read | None:

@@ -149,7 +149,10 @@ def _run(connection: Any, query: CheckedQuery, read: list[ReadTold], seconds: fl
     timer.start()
     try:
         connection.execute(query.sql)
-        columns = [cut(str(column[0])) for column in connection.description or ()]
+        description = connection.description or ()
+        columns, types = [cut(str(column[0])) for column in description], [str(column[1]) for column in description]
+        if any("INTERVAL" in kind for kind in types):
+            connection.execute(_with_intervals_as_text(query.sql, types))
         rows = connection.fetchmany(MAX_RESULT_ROWS + 1)
     except duckdb.InterruptException:
         return ProblemTold(kind="time", text=f"ran longer than {seconds:g} seconds")
@@ -167,6 +170,15 @@ def _run(connection: Any, query: CheckedQuery, read: list[ReadTold], seconds: fl
         has_more=len(rows) > MAX_RESULT_ROWS,
         left_out=max(len(columns) - MAX_RESULT_COLUMNS, 0),
     )
+
+
+def _with_intervals_as_text(sql: str, types: Sequence[str]) -> str:
+    """Python has no months and years: a year would come as 360 days."""
+    names = [f"c{at}" for at in range(len(types))]
+    shown = [
+        f"CAST({name} AS VARCHAR)" if "INTERVAL" in kind else name for name, kind in zip(names, types, strict=True)
+    ]
+    return f"SELECT {', '.join(shown)} FROM ({sql}) AS found({', '.join(names)})"  # noqa: S608  # it was checked
 
 
 def _message(error: Exception) -> str:

@@ -38,6 +38,7 @@ _HEADERS = {
 }
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:+-]{1,40})""", re.IGNORECASE)
 _GZIP = zlib.MAX_WBITS | 16
+_GZIP_BEGINS = b"\x1f"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAY_COME_LATER = frozenset({408, 425, 429})
 
@@ -201,6 +202,8 @@ class _Body:
         self._max_bytes = max_bytes
         self._raw_bytes = 0
         self._is_gzip = is_gzip
+        self._has_ended = False
+        """A member of the gzip file is whole, and no other one has begun."""
         self._gzip = zlib.decompressobj(_GZIP)
 
     def add(self, raw: bytes) -> None:
@@ -216,11 +219,15 @@ class _Body:
             self.data += raw[:room]
             self.is_cut = len(raw) > room
             return b""
+        if self._has_ended and not raw.startswith(_GZIP_BEGINS):
+            return b""  # some servers pad what they compressed, and browsers pass over that
+        self._has_ended = False
         piece = self._gzip.decompress(raw, room + 1)
         self.data += piece[:room]
         self.is_cut = len(piece) > room
         if not self._gzip.eof:
             return self._gzip.unconsumed_tail
+        self._has_ended = True
         rest, self._gzip = self._gzip.unused_data, zlib.decompressobj(_GZIP)  # a file of several gzip members
         return rest
 

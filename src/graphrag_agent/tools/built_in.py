@@ -110,6 +110,7 @@ def _critique(parts: ToolParts) -> ToolSpec | None:
 
 
 _DOCUMENTS = "a knowledge base"
+_EXTRA = "the extra 'tools' (pip install 'graphrag-agent[tools]')"
 _A_MODEL = "a chat model, GRAPHRAG_MODEL or GRAPHRAG_REASONING_MODEL; the model offline only quotes"
 
 BUILT_IN = {
@@ -147,7 +148,7 @@ BUILT_IN = {
             "tabular_analysis",
             "computes with SQL over the tables in the knowledge base: csv, xlsx, parquet, jsonl",
             _tabular_analysis,
-            "a knowledge base of files and the extra tools",
+            f"a knowledge base of files and {_EXTRA}",
         ),
         BuiltInTool(
             "database_query",
@@ -174,7 +175,7 @@ BUILT_IN = {
             "run_python",
             "computes in Python without files or network; may search from inside",
             _run_python,
-            "the extra tools, and GRAPHRAG_PYTHON other than off",
+            f"GRAPHRAG_PYTHON other than off, and {_EXTRA}",
         ),
         BuiltInTool("reason", "thinks a question through with a model of its own", _reason, _A_MODEL),
         BuiltInTool("critique", "checks a draft once: unsupported, missing, contradicting", _critique, _A_MODEL),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +25,7 @@ from graphrag_agent.tools.made_evidence import made_evidence
 from graphrag_agent.tools.spec import ToolSpec
 
 MAX_ROWS, MAX_RESULT_CHARACTERS = 50, 6_000
-MAX_SCHEMA_CHARACTERS = 8_000
+MAX_SCHEMA_CHARACTERS, MAX_NAMES_CHARACTERS = 8_000, 2_000
 SAMPLE_ROWS, SAMPLED_TABLES = 3, 5
 QUERY_SECONDS = 10.0
 HEADING_CHARACTERS = 120
@@ -110,7 +111,7 @@ def _schema_message(
         samples = [_sample(database, table, visible, seconds, stop, max_characters=each) for table in shown]
         text = "\n\n".join([text, *filter(None, samples)])
     note = f"{database.reader.dialect} SQL. " + (
-        f"Not shown: {', '.join(left_out)[:2000]}. Ask for them with `tables`."
+        f"Not shown: {_listed(left_out)}. Ask for them with `tables`."
         if left_out
         else "With `tables`, a few rows of each come too."
         if not wanted
@@ -118,6 +119,14 @@ def _schema_message(
     )
     key = f"sql:{database.name}:schema:{','.join(wanted or ())}"
     return render_evidence([_evidence(database, key, shown, text, heading="schema")], note=note)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names, or as many as there is room for and the number of the others."""
+    ends = accumulate(len(name) + len(", ") for name in names)
+    shown = sum(end <= MAX_NAMES_CHARACTERS for end in ends)
+    more = [f"and {len(names) - shown:,} more"] if shown < len(names) else []
+    return ", ".join([*names[:shown], *more])
 
 
 def _sample(

@@ -25,6 +25,11 @@ _PLACE_FIELDS = (
     *("id", "chunk_id", "document_id", "title", "source", "page", "heading", "score", "start", "end"),
     *("merged", "left_out", "is_computed"),
 )
+_KINDS: dict[str, Any] = {
+    **dict.fromkeys(("id", "chunk_id", "document_id", "title", "source", "heading"), str),
+    **dict.fromkeys(("start", "end", "left_out"), int),
+    **{"page": int | None, "score": int | float, "is_computed": bool},
+}
 
 
 def evidence_of(hits: Iterable[Hit], merged: Mapping[str, tuple[str, ...]] | None = None) -> list[Evidence]:
@@ -93,11 +98,29 @@ def chunk_ids_of(message: ToolMessage) -> set[str]:
 
 def hits_of(message: ToolMessage) -> Sequence[Mapping[str, Any]]:
     """The hits that the message's artifact names; empty for a message of another kind."""
-    hits = message.artifact.get("hits") if isinstance(message.artifact, Mapping) else None
-    if not isinstance(hits, list | tuple):
-        return ()
-    # a user's tool may have hits of another shape in its artifact
-    return [hit for hit in hits if (type(hit) is dict or isinstance(hit, Mapping)) and hit.keys() >= _REQUIRED_FIELDS]
+    return _named_so(message.artifact.get("hits")) if isinstance(message.artifact, Mapping) else ()
+
+
+def _named_so(hits: Any) -> Sequence[Mapping[str, Any]]:
+    """Those with our fields: a user's tool may have hits of another shape in its artifact."""
+    items = hits if isinstance(hits, list | tuple) else ()
+    return [hit for hit in items if (type(hit) is dict or isinstance(hit, Mapping)) and hit.keys() >= _REQUIRED_FIELDS]
+
+
+def are_hits(value: Any) -> bool:
+    """Whether a tool's `hits` are evidence that can be read back, or nothing like it; a user's may only look so."""
+    return all(map(_is_hit, _named_so(value)))
+
+
+def _is_hit(item: Mapping[str, Any]) -> bool:
+    merged, at = item.get("merged", ()), item["at"]
+    lists = [value for value in (merged, at) if isinstance(value, list | tuple)]
+    return (
+        len(lists) == 2
+        and all(isinstance(name, str) for name in merged)
+        and [type(place) for place in at] == [int, int]
+        and all(isinstance(item[name], kind) for name, kind in _KINDS.items() if name in item)
+    )
 
 
 def evidence_text(messages: Iterable[BaseMessage]) -> str:

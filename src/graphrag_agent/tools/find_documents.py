@@ -67,7 +67,8 @@ def build_find_documents(knowledge: Findable) -> ToolSpec:
         it gives the ids for read_document, summarize_documents and knowledge_search. It doesn't answer questions; for a
         fact use knowledge_search.
         """
-        narrowed = scope.narrowed(source_types=None if source_type is None else [source_type])
+        kind = (source_type or "").strip().lstrip(".").lower()
+        narrowed = scope.narrowed(source_types=[kind] if kind else None)
         wanted, count = (query or "").strip(), (await knowledge.astats(narrowed)).documents
         looks_at_names = count <= MAX_NAMED_DOCUMENTS
         if wanted:
@@ -78,6 +79,9 @@ def build_find_documents(knowledge: Findable) -> ToolSpec:
         chosen = found[skip : skip + limit]
         outlines = await asyncio.gather(*(knowledge.achunks(document.id, narrowed) for document in chosen))
         cards = [_card(document, chunks) for document, chunks in zip(chosen, outlines, strict=True)]
+        if kind and not count:
+            told = f"There are no documents of the format {plain(kind)!r} here: try another one, or leave it out."
+            return render_evidence([], note=told)
         return render_evidence(cards, note=_note(len(cards), len(found), count, skip, wanted, looks_at_names))
 
     tool = StructuredTool.from_function(

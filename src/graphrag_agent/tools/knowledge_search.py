@@ -21,7 +21,7 @@ from graphrag_agent.tools.evidence_message import evidence_of, render_evidence
 from graphrag_agent.tools.spec import ReadText, ToolSpec
 
 DEFAULT_TOP_K = 5
-"""Hits of a search where the model says nothing else (DESIGN 5)."""
+"""Hits of a search where the model says nothing else."""
 
 SEARCH_SECONDS = 20.0
 """A search takes milliseconds; this is for a stuck disk or a remote embedder."""
@@ -48,9 +48,7 @@ class Readable(Protocol):
         ...
 
 
-def build_knowledge_search(
-    knowledge: Searchable, *, top_k_limit: int = TOP_K_MAX, query_writer: QueryWriter | None = None
-) -> ToolSpec:
+def build_knowledge_search(knowledge: Searchable, *, query_writer: QueryWriter | None = None) -> ToolSpec:
     """A `knowledge_search` over this knowledge base; scope, strategy and rerank of each call are injected by the loop.
 
     `query_writer` writes for the strategy that a request asks for. The artifact has the places of the passages and a
@@ -78,7 +76,7 @@ def build_knowledge_search(
         asked: SearchChoices = {} if strategy is None else {"strategy": Strategy(strategy, query_writer)}
         if rerank is False:
             asked["rerank"] = False
-        result = await knowledge.asearch(query, scope=narrowed, top_k=min(top_k, top_k_limit), **asked)
+        result = await knowledge.asearch(query, scope=narrowed, top_k=top_k, **asked)
         merged = await _merged(knowledge, result.hits, narrowed)
         content, artifact = render_evidence(evidence_of(merged.hits, merged.chunk_ids), note=result.note)
         return content, {**artifact, **_trace(result, merged)}

@@ -8,6 +8,8 @@ from contextvars import ContextVar
 
 from langgraph.config import get_stream_writer
 
+from graphrag_agent.events import LoopEvent
+
 _running: ContextVar[tuple[str, str] | None] = ContextVar("running_call", default=None)
 
 
@@ -26,4 +28,4 @@ def tell_progress(done: int, total: int) -> None:
     if (call := _running.get()) is None:
         return
     id_, name = call
-    get_stream_writer()({"event": "tool_progress", "id": id_, "name": name, "done": done, "total": total})
+    get_stream_writer()(LoopEvent(event="tool_progress", id=id_, name=name, done=done, total=total))

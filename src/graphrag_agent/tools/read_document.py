@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import dropwhile, groupby, takewhile
 from typing import Annotated, Any, NamedTuple
 
@@ -20,6 +20,7 @@ from graphrag_agent.tools._library import (
     open_document,
     page_ranges,
     plain,
+    spellings,
 )
 from graphrag_agent.tools._passages import Segment, cut_segments, join_segments, passage_evidence, split_segments
 from graphrag_agent.tools.evidence_message import READS_ON, render_evidence
@@ -27,7 +28,7 @@ from graphrag_agent.tools.knowledge_search import reader_of
 from graphrag_agent.tools.spec import ToolSpec
 
 READ_TOKENS = 2_000
-"""Of the document's text in one reading: an eighth of what a turn may show (DESIGN 4.4)."""
+"""Of the document's text in one reading: an eighth of what a turn may show."""
 
 READ_SECONDS = 20.0
 """As a search."""
@@ -128,10 +129,8 @@ def _section(segments: Sequence[Segment], heading: str) -> _Part:
     """The text under the heading and the headings below it. An exact match goes before a part of one."""
     paths = list(dict.fromkeys(path for segment in segments for path in _paths(segment.heading)))
     known = {path: plain(path, _MAX_HEADING).casefold() for path in paths}
-    wanted = plain(heading, _MAX_HEADING).casefold().lstrip("# ")
-    exact = [path for path in paths if known[path] == wanted]
-    found = exact or [path for path in paths if known[path].endswith(f" > {wanted}")]
-    found = found or [path for path in paths if wanted and wanted in known[path].rpartition(" > ")[2]]
+    meant = [text.lstrip("# ") for text in spellings(heading, _MAX_HEADING)]
+    found = next(filter(None, (_fitting(known, wanted) for wanted in meant)), [])
     tops = [path for path in found if not any(_is_below(path, other) for other in found if other != path)]
     if len(tops) == 1:
         runs = [list(run) for is_in, run in groupby(segments, lambda item: _is_below(item.heading, tops[0])) if is_in]
@@ -142,6 +141,13 @@ def _section(segments: Sequence[Segment], heading: str) -> _Part:
         raise ToolArgumentError(f"heading={plain(heading)!r} fits {len(tops)} headings; give one of: {told}")
     has = f"headings are: {listed([repr(plain(path)) for path in paths], _SHOWN_HEADINGS)}" if paths else "it has none"
     raise ToolArgumentError(f"heading={plain(heading)!r} is not in this document; {has}")
+
+
+def _fitting(known: Mapping[str, str], wanted: str) -> list[str]:
+    """The paths (as they are written -> as they are compared) that are so, else end so, else have it in their end."""
+    exact = [path for path, text in known.items() if text == wanted]
+    ends = exact or [path for path, text in known.items() if text.endswith(f" > {wanted}")]
+    return ends or [path for path, text in known.items() if wanted and wanted in text.rpartition(" > ")[2]]
 
 
 def _paths(heading: str) -> Iterator[str]:

@@ -42,8 +42,8 @@ class NestedAnswer:
     ending: str = "answered"
     gaps: tuple[str, ...] = ()
     """Searches that found nothing."""
-    usage: Mapping[str, int] = field(default_factory=dict)
-    """What it cost: input_tokens, output_tokens, tool_calls."""
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    """What it cost: input_tokens, output_tokens, tool_calls, and calls by family for those that have a cap."""
 
 
 class AnswerSubQuestion(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -16,6 +16,7 @@ from graphrag_agent.citations import Evidence
 from graphrag_agent.context import TOP_K_MAX
 from graphrag_agent.documents import Hit
 from graphrag_agent.errors import GraphragError, ToolArgumentError, ToolFailedError
+from graphrag_agent.own_threads import OwnThreads
 from graphrag_agent.retrieval.evidence_tags import storable
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.options import SearchChoices
@@ -69,7 +70,7 @@ def build_run_python(
     SettingsError where this machine can't hold the sandbox.
     """
     runs = _resolve_interpreter(interpreter)
-    threads = ThreadPoolExecutor(runs.max_runs, thread_name_prefix="graphrag-python")
+    threads = OwnThreads(runs.max_runs, "graphrag-python")
 
     async def run_python(
         code: Annotated[
@@ -133,7 +134,7 @@ class _Searches:
         return [_as_dict(item) for item in evidence_of(result.hits)]
 
 
-async def _run_in_thread(threads: ThreadPoolExecutor, runs: Interpreter, code: str, searches: _Searches | None) -> Ran:
+async def _run_in_thread(threads: OwnThreads, runs: Interpreter, code: str, searches: _Searches | None) -> Ran:
     """What the run came to; whoever cancels this, or the wall clock, ends the run."""
     loop, job, asked = asyncio.get_running_loop(), Job(), list[Future[Any]]()
     has_begun = asyncio.Event()
@@ -151,7 +152,7 @@ async def _run_in_thread(threads: ThreadPoolExecutor, runs: Interpreter, code: s
         loop.call_soon_threadsafe(has_begun.set)
         return runs.run(code, None if searches is None else partial(search, searches), job)
 
-    running = loop.run_in_executor(threads, run)
+    running = threads.begin(run)
     try:
         async with asyncio.timeout(runs.wall_seconds):
             async with asyncio.timeout(_WAIT_SECONDS):

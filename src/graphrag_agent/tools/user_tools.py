@@ -117,12 +117,9 @@ def _origin(point: EntryPoint) -> str:
 
 def _spec(given: Any, origin: str) -> ToolSpec:
     try:
-        spec = replace(as_tool_spec(given), origin=origin)
-        if not isinstance(spec.tool.args_schema, dict):
-            _ = spec.arguments  # now, not when a model first calls it
+        return replace(as_tool_spec(given), origin=origin)
     except (SettingsError, TypeError, ValueError, NameError) as error:  # no docstring, or a strange signature
         raise SettingsError(f"{origin}: {error}") from error
-    return spec
 
 
 def _refuse_writable(path: Path, kind: str) -> None:

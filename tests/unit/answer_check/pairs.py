@@ -7,6 +7,7 @@ DOSE = "Take 5 mg of the tablet twice a day. Never take more than 20 mg in 24 ho
 FUND = "The fund had 5,000 members in 2023 and spent $1.2 million on grants."
 PARENTAL = "All employees except contractors may take parental leave. The leave must begin before the child turns one."
 TRAVEL = "You may book first class only if no other seat is available. Receipts are required for expenses over $75."
+UNPAID = "Unpaid leave is granted for 10 days a year. Insured parcels arrive within a week."
 PEOPLE = "Alice Morgan reports to Brian Lee, the director of finance in Chicago."
 DATES = "The contract starts on 5 March 2024 and ends on 31 December 2025. Notice is given by 2024-11-30."
 ERROR = "E-1042 means that the connection to the server timed out after 30 seconds. Restart the client with v2.1.3."
@@ -47,6 +48,22 @@ ENGLISH = [
     (TRAVEL, "Receipts are optional for expenses over $75.", NO),
     (TRAVEL, "Receipts are not required for expenses over $75.", NO),
     (TRAVEL, "Receipts are required for expenses under $75.", NO),
+    (UNPAID, "Unpaid leave of 10 days a year is granted.", OK),
+    (UNPAID, "Non-insured parcels that are unpaid wait for a week.", NO),
+    ("Paid and unpaid leave is granted for 10 days.", "Paid leave is granted for 10 days.", OK),
+    ("Non-profit groups pay no fee.", "Nonprofit groups pay no fee.", OK),
+    ("Leave of 30 days can be taken once paid days are used.", "Unpaid leave of 30 days can be taken.", OK),
+    ("The ticket is non-refundable but may be changed once.", "The ticket may be changed once.", OK),
+    ("A non-negotiable fee of 40 EUR is charged.", "A fee of 40 EUR is charged.", OK),
+    ("All new employees sign an NDA on day one.", "All new employees sign a non-disclosure NDA on day one.", OK),
+    ("People from outside the EU need a visa.", "Non-EU people need a visa.", OK),
+    ("Smoking is prohibited in all rooms.", "All rooms are non-smoking.", OK),
+    ("The deposit is non-refundable.", "The deposit cannot be refunded.", OK),
+    ("The deposit of 200 EUR is non-refundable.", "The deposit of 200 EUR is refundable.", NO),
+    (UNPAID, "Paid leave is granted for 10 days a year.", NO),
+    (UNPAID, "Leave that is not paid is granted for 10 days a year.", OK),
+    (UNPAID, "Uninsured parcels arrive within a week.", NO),
+    (UNPAID, "Non-insured parcels arrive within a week.", NO),
     (PEOPLE, "Alice Morgan reports to Brian Lee.", OK),
     (PEOPLE, "Brian Lee is the director of finance.", OK),
     (PEOPLE, "Alice Morgan reports to Carla Lee.", NO),
@@ -88,6 +105,9 @@ RUSSIAN = [
     (RU_LEAVE, "Сотрудникам положено 28 недель отпуска в год.", NO),
     (RU_LEAVE, "Неиспользованные дни переносятся на следующий год.", NO),
     (RU_LEAVE, "Неиспользованные дни не переносятся.", OK),
+    ("Неоплачиваемый отпуск длится 10 дней.", "Оплачиваемый отпуск длится 10 дней.", NO),
+    ("Некоторые сотрудники работают дома.", "Есть сотрудники, которые работают дома.", OK),
+    ("Неоплачиваемый отпуск длится 10 дней.", "Не оплачиваемый отпуск длится 10 дней.", OK),
     (RU_TRIP, "Все сотрудники, кроме стажеров, могут ездить в командировки.", OK),
     (RU_TRIP, "Все сотрудники могут ездить в командировки.", WEAK),
     (RU_TRIP, "Суточные составляют 2500 руб.", OK),

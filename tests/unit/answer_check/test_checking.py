@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
 
 import pytest
@@ -176,6 +177,31 @@ def test_hostile_sources_cost_little(source: str):
     began = time.thread_time()  # a busy machine is no cost
     check(f"{source[:2_000]} x [k3f2a]", source)
     assert time.thread_time() - began < 4
+
+
+@pytest.mark.parametrize("cited", ["Ten days [k3f2a]. ", "ten [k3f2a] ", "ten [k3f2a] days [m7xw2] "])
+def test_twice_as_many_marks_take_about_twice_the_time(cited: str):
+    def seconds(marks: int) -> float:
+        resolved = resolve_citations(cited * marks, evidence(LEAVE, TRAVEL))
+        began = time.thread_time()
+        find_claims(resolved)
+        return time.thread_time() - began
+
+    # the square would take 16 times as long; the best of some, for a collection of garbage may fall into one
+    assert min(seconds(2_000) for _ in range(3)) < 8 * seconds(500) + 0.2
+
+
+@pytest.mark.parametrize("part", ["1 ", "1, ", "7:", "10:30 ", "3 km, ", "5 may 2024 ", "$1"])
+@pytest.mark.parametrize("find", [find_quantities, find_dates])
+def test_figures_of_a_text_twice_as_long_take_about_twice_the_time(part: str, find: Callable[[str], object]):
+    def seconds(characters: int) -> float:
+        text = part * (characters // len(part))
+        began = time.thread_time()
+        find(text)
+        return time.thread_time() - began
+
+    # the square would take 16 times as long; the best of some, for a collection of garbage may fall into one
+    assert min(seconds(28_000) for _ in range(3)) < 8 * seconds(7_000) + 0.2
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from graphrag_agent.citations import Evidence
 from graphrag_agent.context import Budget
 from graphrag_agent.graph.loop import Instructions
-from graphrag_agent.graph.policy.pairing import pairing_problems
 from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.prompts.digest import Summary, digest_lines, earlier_turns, turns_to_sum_up
 from graphrag_agent.graph.prompts.history import split_history, tokens_of, turns_backwards
 from graphrag_agent.graph.prompts.window import room_in, within_window
 from graphrag_agent.token_estimate import estimate_tokens
 from graphrag_agent.tools.evidence_message import render_evidence
+from tests.pairing_rule import pairing_problems
 
 LENGTHS = st.integers(0, 400)
 NATIVE = Instructions("native")

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
+from graphrag_agent import build_rag_graph
 from graphrag_agent.graph.state import merge_messages
 
 
@@ -41,3 +42,10 @@ batches = st.lists(st.lists(messages, max_size=3), max_size=5)
 @given(batches, batches)
 def test_writes_may_be_replayed_in_any_grouping(first: list[list[BaseMessage]], second: list[list[BaseMessage]]):
     assert merge_messages(merge_messages([], first), second) == merge_messages([], first + second)
+
+
+def test_what_goes_in_and_comes_out_has_a_schema_for_forms():
+    graph = build_rag_graph(model="offline")
+    given, told = graph.get_input_jsonschema(), graph.get_output_jsonschema()
+    assert (list(given["properties"]), given["required"]) == (["messages"], ["messages"])
+    assert list(told["properties"]) == ["messages", "outcome"]

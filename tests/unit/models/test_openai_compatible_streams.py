@@ -19,7 +19,7 @@ from graphrag_agent.models.factory import load_chat_model
 from graphrag_agent.models.openai_compatible.event_stream import BrokenReplyError, EventStream
 from graphrag_agent.models.openai_compatible.reply import Delta, Reply
 from graphrag_agent.models.openai_compatible.tool_calls import read_calls
-from tests.fake_openai import USAGE, FakeOpenAI, RawStream, delta
+from tests.fake_openai import USAGE, FakeOpenAI, RawBody, RawStream, delta
 
 RECORDED = Path(__file__).parents[4] / "shared" / "data" / "toolcalls" / "recorded_exchanges"
 
@@ -249,3 +249,34 @@ async def test_fast_text_may_be_merged_and_neither_its_start_nor_its_end_waits()
     texts, moments = await texts_and_moments(30.0)
     assert (texts[0], texts[1]) == ("0 ", "".join(f"{n} " for n in range(1, 20)))
     assert moments[1] < 2, "the end of the body ends the wait"
+
+
+@pytest.mark.parametrize(
+    ("told", "tokens"),
+    [
+        ({"prompt_tokens": 3.0, "completion_tokens": 4.5, "total_tokens": 7.5}, (3, 4, 7)),
+        ({"prompt_tokens": "3", "completion_tokens": "4", "total_tokens": "7"}, (3, 4, 7)),
+        ({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7, "completion_tokens_details": "x"}, (3, 4, 7)),
+        ({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7, "prompt_tokens_details": [1]}, (3, 4, 7)),
+        ({"prompt_tokens": float("nan"), "completion_tokens": 4, "total_tokens": [7]}, (0, 4, 4)),
+    ],
+)
+@pytest.mark.parametrize("streaming", [True, False])
+def test_odd_counts_of_tokens_cost_no_answer(told: Any, tokens: Any, streaming: bool):
+    whole = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Ten."}, "finish_reason": "stop"}]}
+    streamed = RawStream([delta(content="Ten."), delta("stop"), {"choices": [], "usage": told}])
+    with FakeOpenAI(streamed if streaming else RawBody(json.dumps({**whole, "usage": told}).encode())) as server:
+        reply = load_chat_model("openai:local", base_url=server.base_url, max_retries=0, streaming=streaming).invoke(
+            "q"
+        )
+    usage = reply.usage_metadata
+    assert (reply.text, usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]) == ("Ten.", *tokens)
+
+
+async def test_events_labelled_as_json_are_read_as_events():
+    events = [delta(content="Ten days."), delta("stop")]
+    body = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
+    with FakeOpenAI(RawBody(body), RawBody(body)) as server:
+        model = load_chat_model("openai:local", base_url=server.base_url, max_retries=0)
+        assert model.invoke("q").text == "Ten days."
+        assert (await model.ainvoke("q")).text == "Ten days."

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from graphrag_agent.models.questions import is_small_talk, split_question
@@ -114,3 +116,28 @@ def test_a_statement_stays_with_its_question():
 def test_the_focus_of_a_compared_thing_is_its_own_words():
     parts = split_question("compare sick leave and parental leave for contractors")
     assert [part.focus for part in parts] == ["sick leave", "parental leave for contractors"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "compare a" + " " * 1_000 + "b",
+        "compare a" + "\u3000\t" * 500 + "b",
+        "please " * 24 + "wait",
+        "please, " * 24 + "wait",
+        "what is the difference" + " " * 19_000 + "of it",
+        "你好" + "\n" * 19_000,
+        " ".join(f"and for {number}?" for number in range(1_600)),
+        "? ".join(map(str, range(3_000))),
+    ],
+    ids=lambda message: repr(message[:30]),
+)
+def test_no_message_takes_long_to_take_apart(message: str):
+    began = time.perf_counter()
+    split_question(message, previous=[message])
+    assert time.perf_counter() - began < 2
+
+
+def test_blanks_in_a_row_are_one_blank():
+    assert queries("compare  sick \t leave   and\u3000parental leave") == ["sick leave", "parental leave"]
+    assert queries("请问比较病假和产假的天数") == ["病假的天数", "产假的天数"]

@@ -1,3 +1,6 @@
+import time
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,6 +44,11 @@ def test_nothing_is_quoted_where_too_little_is_shared():
 def test_a_table_row_counts_as_a_sentence():
     table = "Plan: Basic; Price: 10 EUR; Seats: 1\nPlan: Pro; Price: 25 EUR; Seats: 5"
     assert quotes("What is the price of the Pro plan?", table)[0] == ("e0", "Plan: Pro; Price: 25 EUR; Seats: 5")
+
+
+def test_a_padded_row_is_quoted_with_single_blanks():
+    table = "| Plan       | Monthly |\n|---|---|\n| Basic plan |  price 10 EUR |\n| Pro plan   | price  25 EUR |"
+    assert quotes("What is the price of the Pro plan?", table)[0] == ("e0", "| Pro plan | price 25 EUR |")
 
 
 def test_a_lead_in_brings_its_list():
@@ -93,3 +101,11 @@ def test_quotes_are_copied_from_the_block_that_they_name(texts, question):
     for id_, text in quotes(question, *texts):
         block = texts[int(id_.removeprefix("e"))]
         assert " ".join(text.split()) in " ".join(block.split()), "only a soft line break may differ"
+
+
+@pytest.mark.parametrize("question", ["天 是 不" + "是 什 么" * 8_000, "how many " + "一" * 20_000])
+def test_neither_a_long_question_nor_a_long_number_takes_time(question):
+    block = EvidenceBlock("a2bcd", "", "", None, f"how many {'一' * 20_000} b.")
+    began = time.perf_counter()
+    select_quotes(QuestionPart(question, question), [block])
+    assert time.perf_counter() - began < 2

@@ -1,10 +1,12 @@
+import re
+import time
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphrag_agent.models.sentences import split_sentences
+from graphrag_agent.models.sentences import _END, split_sentences
 
 
 def texts(text):
@@ -67,3 +69,28 @@ def test_a_long_row_that_is_none_after_all_takes_no_longer_than_another():
     cells = "".join(f"key {number}: some value; " for number in range(60))
     assert [sentence.kind for sentence in split_sentences(cells + "without a colon")] == ["prose"]
     assert [sentence.kind for sentence in split_sentences(cells + "last: one")] == ["row"]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.text(alphabet=".!?…。！”’»)]*_\"' \na1中", max_size=40))
+def test_ends_are_those_from_any_place_in_a_row_of_stops(text):
+    from_any_place = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s|$)|[。！？｡]+[”’」』）\"]*")
+    assert [end.span() for end in _END.finditer(text)] == [end.span() for end in from_any_place.finditer(text)]
+
+
+def test_a_row_of_dots_that_ends_nothing_takes_linear_time():
+    started = time.process_time()
+    assert texts("Contents " + "." * 40_000 + "5") == ["Contents " + "." * 40_000 + "5"]
+    assert time.process_time() - started < 5  # 25 s where every dot begins a search of its own
+
+
+@pytest.mark.parametrize("part", ["A. ", "Mr. ", "a.", ".", "1. ", "a b. ", ". \n", "x" * 60 + "\n", "key: a; "])
+def test_a_text_twice_as_long_takes_about_twice_the_time(part):
+    def seconds(characters):
+        text = part * (characters // len(part)) + "x"
+        began = time.thread_time()
+        split_sentences(text)
+        return time.thread_time() - began
+
+    # the square would take 16 times as long; the best of some, for a collection of garbage may fall into one
+    assert min(seconds(60_000) for _ in range(3)) < 8 * seconds(15_000) + 0.2

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ def checkpoint_of(value: Any) -> Any:
 
 
 def rows_of(path: Path) -> list[list[tuple[Any, ...]]]:
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         return [list(database.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3, 4, 5, 6")) for table in TABLES]
 
 

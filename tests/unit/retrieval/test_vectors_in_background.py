@@ -7,8 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from weakref import ref
 
@@ -21,6 +19,9 @@ from graphrag_agent.retrieval.ingestion.embedding import VECTORS, EmbeddingRepor
 from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
 from graphrag_agent.retrieval.scope import Scope
 from tests.hashing_embeddings import HashingEmbeddings
+from tests.waiting import until
+
+ROOT = Path(__file__).parents[3]
 
 
 class GatedEmbedder(LangChainEmbedder):
@@ -56,13 +57,6 @@ def docs(tmp_path: Path) -> Path:
     for number in range(5):
         (folder / f"{number}.md").write_text(f"# Note {number}\n\nword w{number}\n", encoding="utf-8")
     return folder
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.01)
 
 
 @pytest.fixture(params=[":memory:", "embedded"])
@@ -193,7 +187,7 @@ def test_another_embedder_makes_all_vectors_anew_while_words_answer(tmp_path: Pa
         knowledge.ingest(docs)
     with pytest.raises(EmbedderMismatchError, match="graphrag-agent reembed"):
         KnowledgeBase.open(tmp_path / "kb", embedder=HashingEmbeddings("two"))
-    with pytest.raises(SettingsError, match="needs an embedder"):
+    with pytest.raises(SettingsError, match="no embedder to make vectors with: set GRAPHRAG_EMBEDDER"):
         KnowledgeBase.open(tmp_path / "kb", embedder="none", reembed=True)
     embedder = GatedEmbedder("two")
     with KnowledgeBase.open(tmp_path / "kb", embedder=embedder, reembed=True) as knowledge:
@@ -252,7 +246,7 @@ def test_after_a_kill_among_vectors_the_next_run_makes_only_those_that_are_missi
     if how == "reembed":
         with KnowledgeBase.open(tmp_path / "kb", embedder=HashingEmbeddings("one")) as knowledge:
             knowledge.ingest(tmp_path / "docs")
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
     command = [sys.executable, "-c", KILLED, str(tmp_path), how]
     assert subprocess.run(command, env=environment, check=False, timeout=60).returncode == -signal.SIGKILL
     embeddings = HashingEmbeddings("two" if how == "reembed" else "one")

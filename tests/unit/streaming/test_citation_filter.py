@@ -21,10 +21,12 @@ TEXTS = [
     "```\n[k3f2a] [x9y8z]\n```\n[x9y8z] after  \t[x9y8z]  end  ",
     "  [x9y8z]\n   [k3f2a]   ",
     "half a mark at the end [k3f2",
+    "`code`[x9y8z]`code` ``a``[x9y8z, q2w3e]  [x9y8z]`b`",
+    "`x9y8z`[x9y8z] `k3f2a`",
 ]
 MARKS = ["[k3f2a]", "[x9y8z]", "[k3f2a, x9y8z]", "【m7xw2】", "`[k3f2a]`"]
 SIGNS = ["`", "```", "[", "]", "(", ")", ":", " ", "  ", "\t", "\n", "\\", ", ", "-", "> "]
-PARTS = st.sampled_from([*MARKS, *SIGNS, "text", "[1]", "[x](y)", "k3f2a", "http://x"])
+PARTS = st.sampled_from([*MARKS, *SIGNS, "text", "`code`", "[1]", "[x](y)", "k3f2a", "http://x"])
 
 
 def streamed(pieces: list[str]) -> list[str]:

@@ -73,12 +73,18 @@ def test_what_is_configured_is_there_in_every_mode(tmp_path: Path) -> None:
         ("web_search", "GRAPHRAG_WEB_SEARCH"),
         ("web_fetch", "GRAPHRAG_WEB_FETCH=true"),
         ("critique", "a chat model"),
-        ("tabular_analysis", "a knowledge base of files and the extra tools"),
+        ("tabular_analysis", "a knowledge base of files and the extra 'tools'"),
     ],
 )
 def test_a_tool_that_is_named_and_can_not_be_had_is_told_with_what_it_needs(tool: str, remedy: str) -> None:
     with pytest.raises(SettingsError, match=f"GRAPHRAG_TOOLS: {tool} needs {remedy}"):
         registry_from(load_settings(tools=f"knowledge_search,{tool}"), CannedKnowledge())
+
+
+@pytest.mark.parametrize("mode", ["rag", "research"])
+def test_the_tool_that_comes_with_the_mode_is_told_so_where_it_is_named(mode: str) -> None:
+    with pytest.raises(SettingsError, match="research_question comes with GRAPHRAG_MODE=research; leave it out here"):
+        registry_from(load_settings(tools="knowledge_search,research_question"), CannedKnowledge(), mode=mode)
 
 
 def test_a_knowledge_base_that_can_only_be_searched_has_the_search_alone() -> None:

@@ -225,13 +225,47 @@ async def test_a_table_that_can_not_be_read_is_left_out_and_stops_no_other(file:
     assert "no table 'broken'" in await refusal(spec, "select * from broken")
 
 
-async def test_tables_after_the_first_thousand_are_there_but_not_read(
+async def test_a_view_may_stand_on_what_nobody_may_read(file: Path) -> None:
+    connection = sqlite3.connect(file)
+    connection.executescript("""
+        CREATE VIEW base AS SELECT c.name, c.secret, o.total FROM customers c JOIN orders o ON o.customer_id = c.id;
+        CREATE VIEW middle AS SELECT name, sum(total) AS total, count(secret) AS secrets FROM base GROUP BY name;
+        CREATE VIEW best AS SELECT name FROM middle WHERE total > 1;
+    """)
+    connection.close()
+    spec = opened_to_acme(file, {"tables": {"best": "*"}})
+    assert await rows(spec, "select * from best") == ["| Ann |"]
+    assert await rows(spec, "select count(*) from best") == ["| 1 |"]
+    assert await rows(opened_to_acme(file, {"tables": {"rich": "*"}}), "select count(*) from rich") == ["| 2 |"]
+
+    def read(sql: str) -> str:
+        with pytest.raises(ToolArgumentError) as caught:
+            SqliteReader(file).read(Reading(sql, {"best": ["name"]}, 1, 10, 1_000), Stop())
+        return str(caught.value)
+
+    for sql in ("select name from base", "select count(*) from rich", "select total from (select * from middle)"):
+        assert "SQLite refused" in read(sql)
+
+
+async def test_of_more_than_a_thousand_tables_those_that_a_rule_names_are_read(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_database_schema, "MAX_TABLES", 2)
-    spec = opened_to_acme(file, {"tables": "*", "hidden_columns": {"salaries": ["amount"]}})
-    shown = await ask(spec)
+    assert "table salaries" in await ask(opened_to_acme(file, {"tables": {"Salaries": "*"}}))
+    assert await rows(opened_to_acme(file, {"tables": {"rich": ["name"]}}), "select count(*) from rich") == ["| 2 |"]
+    shown = await ask(opened_to_acme(file, {"tables": "*"}))
     assert "table customers" in shown and "table orders" in shown and "salaries" not in shown
+
+
+async def test_of_many_tables_that_are_not_shown_the_number_is_told(file: Path) -> None:
+    connection = sqlite3.connect(file)
+    columns = ", ".join(f"a_column_of_many_{number}" for number in range(40))
+    connection.executescript("".join(f"CREATE TABLE t{number:03} ({columns});" for number in range(400)))
+    connection.close()
+    note = (await ask(opened_to_acme(file, {"tables": "*"}))).partition("Not shown: ")[2]
+    names = re.findall(r"t\d\d\d", note)
+    assert len(note) < 2_200 and 300 < len(names) < 400
+    assert f", {names[-1]}, and {400 - int(names[-1][1:]) - 1} more. Ask for them" in note
 
 
 async def test_a_database_of_which_nothing_is_open_says_so(file: Path) -> None:

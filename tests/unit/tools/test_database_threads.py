@@ -78,7 +78,7 @@ os.waitpid(child, 0)
 def test_who_waits_for_the_schema_in_vain_reads_it_no_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     began, go_on, inspected = threading.Event(), threading.Event(), list[int]()
 
-    def read(reader: SqliteReader, schemas: Sequence[str], stop: Stop) -> tuple[TableInfo, ...]:
+    def read(reader: SqliteReader, schemas: Sequence[str], is_needed: object, stop: Stop) -> tuple[TableInfo, ...]:
         inspected.append(1)
         began.set()
         go_on.wait(20)

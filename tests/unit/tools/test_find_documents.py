@@ -105,6 +105,12 @@ async def test_a_format_and_the_requests_own_narrowing_hold() -> None:
     assert await find(source_type="xlsx") == ["Q"]
     assert await find(query="days", source_type="xlsx") == []
     assert await find(scope=SCOPE.narrowed(document_ids=["leave"])) == ["Leave"]
+    assert await find(source_type=".XLSX") == ["Q"]
+
+
+async def test_a_format_that_no_document_has_is_not_an_empty_library() -> None:
+    told = "Note: There are no documents of the format 'pptx' here: try another one, or leave it out."
+    assert (await message(source_type="pptx")).text == (await message(source_type="pptx", query="days")).text == told
 
 
 async def test_documents_of_others_are_neither_found_nor_counted() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,14 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag_agent.errors import ToolArgumentError, ToolFailedError
+from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.tools import _python_sandbox
 from graphrag_agent.tools._job import Job
 from graphrag_agent.tools._python_monty import MontyInterpreter, read_search
-from graphrag_agent.tools._python_runs import SearchRefused
+from graphrag_agent.tools._python_runs import Ran, Search, SearchRefused
 from graphrag_agent.tools._python_sandbox import SandboxInterpreter
+from graphrag_agent.tools.run_python import build_run_python
+from graphrag_agent.tools.spec import ToolSpec
 from tests.python_sandbox import sandbox_problem
 
 pytest.importorskip("pydantic_monty")
+SCOPE = Scope("default")
 MONTY = MontyInterpreter(compute_seconds=1)
 PIECES = st.sampled_from(
     ["x", " = ", "(", ")", "[", "]", "\n", "  ", "lambda ", "1", "'", "f'{", "}", ":", "*", "@", "if "]
@@ -78,3 +85,33 @@ def test_a_launcher_that_has_to_be_killed_is_gone_before_its_outcome_is_read(mon
         _python_sandbox._end(launcher)
         with pytest.raises(ToolArgumentError, match="It was ended in the middle"):
             _python_sandbox._read({}, launcher, Path())
+
+
+class Echo:
+    """An interpreter without a process."""
+
+    max_runs, about, wall_seconds = 1, "", 5.0
+
+    def run(self, code: str, search: Search | None, job: Job) -> Ran:
+        return Ran("", code)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_copy_has_threads_of_its_own_and_says_where_it_can_not_run_anything() -> None:
+    """As workers of a server that are forked from a process which has answered questions."""
+
+    def result(spec: ToolSpec) -> str:
+        try:
+            return str(asyncio.run(spec.tool.coroutine(code="1+1", scope=SCOPE))[0])  # type: ignore[attr-defined]
+        except ToolFailedError as error:
+            return str(error)
+
+    echo, monty = build_run_python(interpreter=Echo()), build_run_python()
+    assert "Result:\n1+1" in result(echo) and "Result:\n2" in result(monty)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        is_right = "Result:\n1+1" in result(echo) and "a forked copy of one that has run some" in result(monty)
+        os._exit(0 if is_right else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert "Result:\n2" in result(monty)

@@ -30,3 +30,7 @@ def test_what_is_short_enough_is_whole() -> None:
     size = len(render_table(rows))
     assert fitted(rows, size) == rows
     assert fitted(rows, size - 1) == Rows(["a", "b"], [["1", None]], True)
+
+
+def test_bytes_in_a_list_are_shown_like_others() -> None:
+    assert value_text([b"\x00\xff", None]) == "[\"x'00ff' (2 bytes)\", null]"

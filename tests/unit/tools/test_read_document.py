@@ -128,6 +128,15 @@ async def test_a_name_that_a_model_has_seen_will_do_for_the_id(name: str) -> Non
     assert len(shown(await read(name=name))) == 6
 
 
+async def test_names_copied_from_a_tag_are_those_that_it_stands_for() -> None:
+    shelf = Shelf(document("a", [("Do it.", None, "Rules > Q&A"), ("Don't.", None, "Q&amp;A")], title='R&D "plans"'))
+    seen = (await read(shelf, name="a")).text
+    assert 'title="R&amp;D &quot;plans&quot;" heading="Rules &gt; Q&amp;A"' in seen
+    found = shown(await read(shelf, name="R&amp;D &quot;plans&quot;", heading="Rules &gt; Q&amp;A"))
+    assert [item.text for item in found] == ["Do it."]
+    assert [item.text for item in shown(await read(shelf, name="a", heading="Q&amp;A"))] == ["Don't."]
+
+
 async def test_of_documents_of_one_name_the_ids_are_told() -> None:
     shelf = Shelf(document("a", [("x y", None, "")], title="Same"), document("b", [("z", None, "")], title="Same"))
     with pytest.raises(

@@ -71,6 +71,20 @@ async def test_a_reply_without_text_is_an_error_that_says_to_go_on(reply: str) -
         await ask(model, task="Why?")
 
 
+@pytest.mark.parametrize(("error", "retryable"), [(RuntimeError, False), (ConnectionResetError, True)])
+async def test_what_a_failed_model_said_stays_in_the_log(
+    error: type[Exception], retryable: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A provider's error may hold a key, or an address inside; the turn's model could repeat it."""
+    with (
+        ScriptedChatModel(error("bad key sk-123 at http://10.0.0.1")) as model,
+        pytest.raises(ToolFailedError, match=rf"^reason: the model failed \({error.__name__}\); go on") as failed,
+    ):
+        await ask(model, task="Why?")
+    assert failed.value.retryable is retryable
+    assert "bad key sk-123" in caplog.text
+
+
 @pytest.mark.parametrize("offline", [ExtractiveChatModel(), ExtractiveChatModel], ids=["given", "loaded"])
 async def test_the_offline_model_does_not_pretend_to_think(offline: Any) -> None:
     with pytest.raises(ToolFailedError, match="reason needs a chat model, and this graph runs offline"):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,7 @@ def test_a_query_runs_as_it_was_read_with_its_tables_named_in_full() -> None:
     assert query.sql == 'SELECT "o"."id" FROM "public"."orders" AS "o" WHERE "total" > 5 LIMIT 51'
     assert query.shown == "SELECT o.id FROM orders AS o WHERE total > 5"
     assert query.tables == (ORDERS,)
+    assert check("select id from orders; -- the ids\n").shown == check("select id from orders;").shown
 
 
 @pytest.mark.parametrize(
@@ -120,8 +123,68 @@ def test_functions_beyond_the_list_are_refused_in_a_column_and_in_from(dialect: 
         assert "refused" in refusal(sql, dialect) or "without a schema" in refusal(sql, dialect)
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "unnest(array['x']) f",
+        "unnest(array['x']) as f(a)",
+        "unnest(array['x']) with ordinality as f(a, n)",
+        "rows from (unnest(array['x'])) as f(a)",
+        "lower('x') f",
+        "orders o, lateral unnest(array['x']) f",
+        "orders o cross join lateral lower('x') as f(a)",
+        "jsonb_array_elements_text('[1]') f",
+    ],
+)
+@pytest.mark.parametrize("other", ["(select 1 as ts_stat) z", "(select 1 as ts_stat) f", "unnest(array[1]) f(ts_stat)"])
+def test_a_name_behind_a_functions_rows_calls_no_other_function(source: str, other: str) -> None:
+    """PostgreSQL reads f.ts_stat as ts_stat(f) where f has no such column, and ts_stat runs any query given as text."""
+    sql = f"select f.ts_stat from {source} where exists (select 1 from {other})"
+    assert "there is no column 'f.ts_stat'" in refusal(sql)
+    if "f(" in source or "json" in source:  # the alias is no column's name
+        assert "there is no column 'ts_stat.ts_stat'" in refusal(re.sub(r"\bf\b", "ts_stat", sql))
+
+
+def test_a_long_name_is_the_one_that_postgres_cuts_it_to() -> None:
+    """Else the alias of a function would pass for another's, that may have any column."""
+    cut = "f" * 63
+    other = f"where exists (select 1 from (select 1 as ts_stat) {cut})"
+    sql = f"select {cut}.ts_stat from unnest(array['x']) {cut}f {other}"
+    assert f"there is no column '{cut}.ts_stat'" in refusal(sql)
+    assert check(f'select total as "{"я" * 40}" from orders').sql.startswith(f'SELECT "total" AS "{"я" * 31}" FROM')
+
+
+def test_letters_that_postgres_does_not_fold_stay_as_they_are() -> None:
+    tables = [VisibleTable("Заказы", ("ИД", "total"), "public"), VisibleTable("straße", ("Ü",), "public")]
+    query = check("SELECT ИД, TOTAL, Ü AS Ä FROM Заказы z, Straße", tables=tables)
+    assert query.sql.startswith('SELECT "ИД", "total", "Ü" AS "Ä" FROM "public"."Заказы" AS "z", "public"."straße"')
+
+
+def test_a_function_in_from_whose_rows_have_a_name_of_their_own_needs_an_alias() -> None:
+    for call in ("lower('x')", "cast('x' as text)", "rows from (lower('x'))"):
+        said = refusal(f"select lower.ts_stat from {call} where exists (select 1 from (select 1 as ts_stat) lower)")
+        assert "give the function in FROM a name" in said
+    said = refusal("select unnest.ts_stat from unnest(array['x']), (select 1 as ts_stat) z")
+    assert "there is no column 'unnest.ts_stat'" in said
+
+
+def test_the_columns_of_a_functions_rows_are_known() -> None:
+    for sql in (
+        "select g.g, t.a, t.n from generate_series(1, 2) g, unnest(array['x']) with ordinality t(a, n)",
+        "select t.t, t.ordinality, n from unnest(array['x']) with ordinality t, generate_series(1, 2) as s(n)",
+        "select generate_series.generate_series, x.value from generate_series(1, 2), jsonb_array_elements('[1]') x",
+    ):
+        assert check(sql).tables == ()
+
+
 def test_a_quoted_function_is_no_other() -> None:
     assert 'the function "pg_sleep" is refused' in refusal('select "pg_sleep"(9)')
+
+
+def test_half_of_a_character_is_written_as_one_that_can_be_sent() -> None:
+    assert check("select 'a\ud800', '\ud83d\ude00' from orders", "sqlite").sql.startswith(
+        "SELECT 'a\ufffd', '\U0001f600' "
+    )
 
 
 def test_what_mysql_would_run_in_a_comment_is_refused() -> None:
@@ -311,16 +374,17 @@ def test_in_takes_no_bare_table() -> None:
 def test_a_cte_may_be_called_like_any_table_and_stands_for_itself() -> None:
     query = check("with vault as (select 7 as id), orders as (select id from vault) select orders.id from orders")
     assert query.tables == ()
-    connection = sqlite3.connect(":memory:")
-    connection.executescript("create table vault(id); insert into vault values (1); create table orders(id)")
-    assert connection.execute(query.sql).fetchall() == [(7,)]
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript("create table vault(id); insert into vault values (1); create table orders(id)")
+        assert connection.execute(query.sql).fetchall() == [(7,)]
 
 
 def test_a_recursive_cte_refers_to_itself() -> None:
     query = check(
         "with recursive n(i) as (select 1 union all select i + 1 from n where i < 4) select sum(i) from n", "sqlite"
     )
-    assert sqlite3.connect(":memory:").execute(query.sql).fetchall() == [(10,)]
+    with closing(sqlite3.connect(":memory:")) as connection:
+        assert connection.execute(query.sql).fetchall() == [(10,)]
 
 
 @pytest.mark.parametrize(
@@ -336,6 +400,7 @@ def test_a_recursive_cte_refers_to_itself() -> None:
         ("select id from orders where id in (select", "no valid postgres SQL"),
         ("select totl from orders, customers", "did you mean orders.total?"),
         ('select name from customers where name = "Ann"', "Write a text in single quotes"),
+        ("select count(*) * 100_000 from orders", "100_000 is no number here; write it in digits alone"),
         ("drop table orders", "DROP is refused. Write one query that begins with SELECT or WITH"),
     ],
 )
@@ -371,6 +436,11 @@ def test_a_refused_function_is_told_as_it_was_written_and_others_as_they_can_be(
     assert said in refusal(sql, dialect)
 
 
+def test_functions_that_sqlglot_calls_otherwise_can_be_called() -> None:
+    assert check("select make_timestamp(2026, 1, 2, 3, 4, 5)").sql == "SELECT MAKE_TIMESTAMP(2026, 1, 2, 3, 4, 5)"
+    assert check("select make_date(2026, 1, 2)", "duckdb").sql == "SELECT MAKE_DATE(2026, 1, 2)"
+
+
 def test_an_argument_may_be_named_in_postgres() -> None:
     assert check("select make_interval(days => 3)").sql == "SELECT MAKE_INTERVAL(days => 3)"
     assert "there is no column 'secret'" in refusal("select make_interval(days => secret) from customers")
@@ -380,11 +450,11 @@ def test_in_sqlite_a_misspelt_name_in_double_quotes_is_not_a_text() -> None:
     table = VisibleTable("t", ("a b", "c"), "main")
     assert "there is no column 'nope'" in refusal('select "nope" from t', "sqlite", tables=[table])
     query = check('select "a b", x."c" from t as x order by 1', "sqlite", tables=[table])
-    connection = sqlite3.connect(":memory:")
-    connection.executescript('create table t("a b", c); insert into t values (1, 2)')
-    assert connection.execute(query.sql).fetchall() == [(1, 2)]
-    with pytest.raises(sqlite3.OperationalError, match="no such column"):
-        connection.execute(check('select "q" from t where 1 in (select 1 as q)', "sqlite", tables=[table]).sql)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript('create table t("a b", c); insert into t values (1, 2)')
+        assert connection.execute(query.sql).fetchall() == [(1, 2)]
+        with pytest.raises(sqlite3.OperationalError, match="no such column"):
+            connection.execute(check('select "q" from t where 1 in (select 1 as q)', "sqlite", tables=[table]).sql)
 
 
 def test_the_caller_may_allow_more_functions() -> None:
@@ -412,21 +482,21 @@ def test_no_statement_that_is_labelled_as_writing_passes(dialect: str) -> None:
 @pytest.mark.slow
 @needs_attacks
 def test_an_injection_that_is_a_text_stays_one_and_a_harmless_one_is_found() -> None:
-    connection = sqlite3.connect(":memory:")
-    connection.execute("create table customers(id, name)")
     payloads = [
         item["payload"]
         for name in ("libinjection_sqli_fragments", "libinjection_false_positives")
         for item in attacks(f"{name}.jsonl")
     ]
     table = VisibleTable("customers", ("id", "name"), "main")
-    for number, payload in enumerate(payloads):
-        connection.execute("insert into customers values (?, ?)", (number, payload))
-        literal = "'" + payload.replace("'", "''") + "'"
-        if "\0" in payload:
-            continue
-        query = check(f"select max(id) from customers where name = {literal}", "sqlite", tables=[table])
-        assert connection.execute(query.sql).fetchall() == [(number,)], payload
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("create table customers(id, name)")
+        for number, payload in enumerate(payloads):
+            connection.execute("insert into customers values (?, ?)", (number, payload))
+            literal = "'" + payload.replace("'", "''") + "'"
+            if "\0" in payload:
+                continue
+            query = check(f"select max(id) from customers where name = {literal}", "sqlite", tables=[table])
+            assert connection.execute(query.sql).fetchall() == [(number,)], payload
     assert len(payloads) > 2_000
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import zipfile
+from datetime import time
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -16,6 +17,7 @@ from graphrag_agent.tools import _table_reading
 from graphrag_agent.tools._sheet_places import column_letters
 from graphrag_agent.tools._table_reading import RawTable, read_tables
 from graphrag_agent.tools._table_suffixes import SUFFIXES
+from graphrag_agent.tools._table_types import infer_types
 from tests.workbooks import workbook
 
 WIKI = (Path(__file__).parents[3] / "../shared/data/sql/wikitablequestions/csv").resolve()
@@ -43,7 +45,7 @@ def test_what_is_above_the_header_is_told() -> None:
 
 def test_columns_without_a_name_or_with_the_same_one_get_their_own() -> None:
     table = one(".csv", "a,,a\n1,2,3\n4,5,6\n")
-    assert table.notes == ("no row names the columns",)
+    assert (list(table.titles), table.rows, table.notes) == (["a", "column 2", "a (2)"], (2, 3), ())
     assert list(one(".csv", ",a,a\nx,2,3\ny,5,6\n").titles) == ["column 1", "a", "a (2)"]
 
 
@@ -54,6 +56,10 @@ def test_a_table_that_begins_with_data_keeps_its_first_row() -> None:
         [["1", "3"], ["2", "4"]],
         (1, 2),
     )
+
+
+def test_a_lone_row_may_be_the_header_of_nothing() -> None:
+    assert one(".csv", "item,price\n").notes == ("no row names the columns; if this one does, the table has no data",)
 
 
 def test_line_ends_inside_cells_and_a_declared_delimiter() -> None:
@@ -105,6 +111,13 @@ def test_a_sheet_says_where_its_cells_are() -> None:
 
 
 @needs_kreuzberg
+def test_a_sheet_of_a_chart_moves_no_place_to_another_sheet() -> None:
+    sheets = {"One": {"A1": "a", "A2": 1}, "Chart": None, "Two": {"C5": "b", "C6": 2}, "A & B": {"D8": "c", "D9": 3}}
+    places = [(table.sheet, list(table.places), table.rows) for table in read_tables(".xlsx", workbook(sheets))]
+    assert places == [("One", [1], (2, 2)), ("Two", [3], (6, 6)), ("A & B", [4], (9, 9))]
+
+
+@needs_kreuzberg
 def test_an_empty_column_between_others_is_no_column_but_keeps_its_place() -> None:
     table = one(".xlsx", workbook({"S": {"A1": "a", "C1": "c", "A2": "x", "C2": 2, "A3": "y", "C3": 3}}))
     assert (list(table.titles), list(table.places)) == (["a", "c"], [1, 3])
@@ -121,10 +134,39 @@ def test_formulas_without_a_result_are_counted_and_those_with_one_are_values() -
 
 
 @needs_kreuzberg
+def test_lost_formulas_are_told_of_the_table_that_has_them() -> None:
+    rows = ["Region", "Q1", "Q2"], ["North", 1, 2], [], ["Product", "Units", "Price"], ["Bolt", 5, "<f>B5*2</f>"]
+    cells = {f"{letter}{at}": cell for at, row in enumerate(rows, 1) for letter, cell in zip("ABC", row, strict=False)}
+    first, second = read_tables(".xlsx", workbook({"S": {**cells, "A6": "Nut", "B6": 6, "C6": 3}}))
+    assert (first.notes, second.notes) == ((), ("1 formulas have no stored result and are NULL",))
+
+
+@needs_kreuzberg
+def test_times_and_failed_formulas_are_as_the_spreadsheet_shows_them() -> None:
+    rows = [("Shift", "Share"), (time(7, 30), "#DIV/0!"), (time(15, 0, 5), "#N/A"), (time(0), 0.5)]
+    cells = {f"{letter}{at}": cell for at, row in enumerate(rows, 1) for letter, cell in zip("AB", row, strict=True)}
+    table = one(".xlsx", workbook({"S": cells}))
+    assert list(table.columns) == [["07:30:00", "15:00:05", "00:00:00"], ["#DIV/0!", "#N/A", "0.5"]]
+    share = infer_types(table.columns)[1]
+    assert share == ("DECIMAL(2,1)", [None, None, "0.5"], "'#DIV/0!', '#N/A' are NULL")
+
+
+@needs_kreuzberg
 def test_a_merged_header_above_the_header_is_told() -> None:
     cells = {"A1": "Sales", "A2": "region", "B2": "north", "C2": "south", "A3": "May", "B3": 1, "C3": 2}
     table = one(".xlsx", workbook({"S": cells}, merged="A1:C1"))
     assert (list(table.titles), table.notes) == (["region", "north", "south"], ("above the header: Sales",))
+
+
+@needs_kreuzberg
+def test_cells_that_are_merged_over_rows_of_the_data_are_told() -> None:
+    cells = {"A1": "region", "B1": "n", "A2": "north", "B2": 1, "B3": 2, "A4": "south", "B4": 3}
+    table = one(".xlsx", workbook({"S": cells}, merged="A2:A3"))
+    assert (list(table.columns[0]), table.notes) == (
+        ["north", "", "south"],
+        ("merged over several rows: 1; only the first row of each has the value, the others NULL",),
+    )
+    assert one(".xlsx", workbook({"S": cells}, merged="A1:B1")).notes == ()
 
 
 @needs_kreuzberg
@@ -164,6 +206,15 @@ def test_json_lines_are_rows_and_texts_stay_texts() -> None:
         ["", '[{"x": "1"}]'],
     ]
     assert (table.texts, table.rows) == (frozenset({0, 3, 4, 5}), (1, 2))
+
+
+def test_two_cells_of_one_name_in_a_record_are_both_kept() -> None:
+    table = one(".json", '[{"a": {"b": 1}, "a.b": 2, " a.b": 3}, {"a.b": 4}]')
+    assert dict(zip(table.titles, table.columns, strict=True)) == {
+        "a.b": ["1", "4"],
+        "a.b (2)": ["2", ""],
+        "a.b (3)": ["3", ""],
+    }
 
 
 def test_lists_of_records_inside_a_json_object_are_tables_of_their_own() -> None:

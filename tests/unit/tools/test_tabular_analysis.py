@@ -136,6 +136,34 @@ async def test_columns_that_join_tables_are_read(
     assert [place.rpartition("/")[2] for place in found.source.split(", ")] == places
 
 
+async def test_a_table_named_as_a_column_is_read_whole(knowledge: KnowledgeBase) -> None:
+    (found,) = read_evidence([await call(knowledge, sql="SELECT p, p.item FROM prices AS p")]).values()
+    assert found.source.endswith("/prices.csv!A2:C4")
+
+
+async def test_dates_are_made_of_years_months_and_days(knowledge: KnowledgeBase, folder: Path) -> None:
+    await add(knowledge, folder / "days.csv", "y,m,d\n2024,2,29\n")
+    sql = "SELECT make_date(y, m, d) AS day, make_timestamp(y, m, d, 10, 30, 0.5) AS moment FROM days"
+    (found,) = read_evidence([await call(knowledge, sql=sql)]).values()
+    assert "| 2024-02-29 | 2024-02-29 10:30:00.500000 |" in found.text
+
+
+async def test_a_year_is_no_360_days(knowledge: KnowledgeBase) -> None:
+    sql = "SELECT item, age(DATE '2025-06-01', bought_on) AS since FROM prices ORDER BY bought_on DESC"
+    (found,) = read_evidence([await call(knowledge, sql=sql)]).values()
+    assert found.text.splitlines()[3:6] == [
+        "| washer | 1 year |",
+        "| nut | 1 year 30 days |",
+        "| bolt | 1 year 1 month |",
+    ]
+
+
+async def test_a_map_may_have_keys_of_any_kind(knowledge: KnowledgeBase) -> None:
+    sql = "SELECT histogram(unit_price) AS prices, [histogram(bought_on)] AS days FROM prices"
+    (found,) = read_evidence([await call(knowledge, sql=sql)]).values()
+    assert '| {"0.10": 1, "0.20": 1, "1.50": 1} | [{"2024-05-01": 1, "2024-05-02": 1, "2024-06-01": 1}] |' in found.text
+
+
 async def test_an_empty_text_a_text_null_and_no_value_are_told_apart(knowledge: KnowledgeBase) -> None:
     sql = (
         "SELECT '' AS a, 'NULL' AS b, NULL AS c, 'x' || chr(10) || 'y' AS d, 0.1 + 0.2::DOUBLE AS e FROM prices LIMIT 1"

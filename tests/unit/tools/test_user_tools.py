@@ -110,7 +110,7 @@ def test_files_are_read_by_name_and_those_with_an_underscore_are_left_out(folder
         ("def other(): ...\n", "weather.py: it has no tool; define a function named 'weather', or a list 'tools'"),
         ("tools = []\n", "weather.py: it has no tool; "),
         ("tools = [3]\n", "weather.py: tool 3 is neither a function, nor a LangChain tool, nor a ToolSpec"),
-        ("def weather(): ...\n", "weather.py: Function must have a docstring"),
+        ("def weather(): ...\n", "weather.py: the function weather can't be a tool: Function must have a docstring"),
     ],
 )
 def test_a_broken_file_is_told_with_line_and_remedy(folder: Path, text: str, told: str) -> None:

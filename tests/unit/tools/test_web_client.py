@@ -347,6 +347,20 @@ async def test_a_body_is_whole_up_to_the_limit(serve: Any, size: int, coding: st
     assert (found.data, found.is_cut) == (text[:100_000], size > 100_000)
 
 
+@pytest.mark.parametrize("padding", [b"\0" * 512, b"\r\n", b"<!-- served -->"])
+async def test_what_stands_behind_a_whole_gzip_file_costs_no_page(serve: Any, padding: bytes) -> None:
+    web = serve({"site.example": {"/": page(gzip.compress(b"Hello") + padding, content_encoding="gzip")}})
+    found = await get(web.network, "http://site.example/")
+    assert (found.data, found.is_cut) == (b"Hello", False)
+
+
+async def test_damage_in_a_later_part_of_a_gzip_file_is_told(serve: Any) -> None:
+    later = bytearray(gzip.compress(bytes(range(256)) * 8))
+    later[-6] ^= 255  # in its checksum
+    web = serve({"site.example": {"/": page(gzip.compress(b"Hello") + later, content_encoding="gzip")}})
+    assert "gzip data is damaged" in await refusal(web, "http://site.example/")
+
+
 @pytest.mark.parametrize("coding", ["br", "gzip, gzip", "zstd", "deflate"])
 async def test_codings_that_nobody_asked_for_are_refused(serve: Any, coding: str) -> None:
     web = serve({"site.example": {"/": page(zlib.compress(b"x"), content_encoding=coding)}})

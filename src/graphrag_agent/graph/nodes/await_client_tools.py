@@ -21,7 +21,8 @@ from graphrag_agent.graph.state import TurnState
 def await_client_tools(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
     """One interrupt with all waiting calls; resumed with {"results": {call id: result}} or that as JSON text.
 
-    It runs in the same super-step as the server's calls, so the client works while they run.
+    It runs in the same super-step as the server's calls, so the client works while they run; after them where calls run
+    one after the other.
     """
     request = loop.request()
     calls = [call for call in last_calls(state["turn"]) if request.runs_at_client(call["name"])]

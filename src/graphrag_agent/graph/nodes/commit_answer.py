@@ -15,11 +15,14 @@ from langgraph.types import Command
 from graphrag_agent.answer_check.checking import AnswerCheck, check_answer
 from graphrag_agent.citations import CitedText, Evidence, resolve_citations
 from graphrag_agent.citations.annotations import annotated
+from graphrag_agent.events import LoopEvent
 from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent
 from graphrag_agent.graph.policy.progress import queries_without_hits
+from graphrag_agent.graph.policy.refusal import words_of_refusal
 from graphrag_agent.graph.recall import stale_warnings, without_recalled
 from graphrag_agent.graph.state import TurnState, emptied
+from graphrag_agent.models.phrases import render_phrase
 from graphrag_agent.tools.evidence_message import read_evidence, shown_ids
 
 logger = logging.getLogger(__name__)
@@ -27,26 +30,26 @@ logger = logging.getLogger(__name__)
 
 def commit_answer(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
     """The only node that writes an answer to `messages`. The answer keeps the id it was streamed under."""
-    answer, evidence = state["turn"][-1], read_evidence(state["turn"])
-    cited = resolve_citations(answer.text, evidence)
+    request, answer, evidence = loop.request(), state["turn"][-1], read_evidence(state["turn"])
+    cited = resolve_citations(answer.text if answer.text.strip() else _refusal(request, state), evidence)
     check = _checked(cited, evidence)
-    outcome = _outcome(loop.request(), state, cited, check)
-    # texts of citations go out on the stream and stay out of the thread (DESIGN 8)
+    outcome = _outcome(request, state, cited, check)
+    # citations go out on the stream with their texts; the thread keeps the places only
     get_stream_writer()(
-        {
-            "event": "answer",
-            "text": cited.text,
-            "message_id": answer.id,
-            "citations": [citation.as_dict() for citation in check.citations],
-            "outcome": outcome,
-        }
+        LoopEvent(
+            event="answer",
+            text=cited.text,
+            message_id=answer.id,
+            citations=[citation.as_dict() for citation in check.citations],
+            outcome=outcome,
+        )
     )
     metadata = {
         **answer.response_metadata,
         "outcome": outcome,
         "citations": [citation.place for citation in check.citations],
     }
-    handed_over = {"evidence": [_as_dict(evidence[item.id]) for item in check.citations]} if loop.is_nested else {}
+    handed_over = _handed_over(state, check, evidence) if loop.is_nested else {}
     spans = [(sentence.start, sentence.end, sentence.ids) for sentence in check.sentences]
     # text only: what the model thought, or quoted into blocks of its own, is not part of the thread
     committed = AIMessage(
@@ -63,6 +66,18 @@ def commit_answer(loop: Loop, state: TurnState, config: RunnableConfig) -> Comma
             "outcome": {**outcome, **handed_over},
         }
     )
+
+
+def _refusal(request: Request, state: TurnState) -> str:
+    """For a refusal without a text, the only message without one that leads here."""
+    said, language = words_of_refusal(state["turn"][-1]), request.language(state["messages"])
+    return render_phrase("declined_because" if said else "declined", language=language, said=said)
+
+
+def _handed_over(state: TurnState, check: AnswerCheck, evidence: Mapping[str, Evidence]) -> dict[str, object]:
+    """What the outer turn takes over beside the answer."""
+    spent = Spent.of(state.get("budget"), now=time.time())
+    return {"evidence": [_as_dict(evidence[item.id]) for item in check.citations], "families": dict(spent.families)}
 
 
 def _as_dict(evidence: Evidence) -> dict[str, object]:

@@ -50,21 +50,26 @@ def dedupe_guard(loop: Loop, state: TurnState, config: RunnableConfig) -> Comman
 def _tasks(request: Request, running: list[Verdict], ending: str, budget: dict[str, Any]) -> list[str | Send]:
     """One task for the calls that may be repeated after a crash, one for each other call.
 
-    The shared task reads its calls from the state, which keeps them out of the checkpoint a second time.
+    The shared task reads its calls from the state, which keeps them out of the checkpoint a second time. Where calls
+    run one after the other, the first one is sent with the others, and each step sends the next.
     """
-    server = [verdict.call for verdict in running if verdict.kind == "run"]
+    server = [dict(verdict.call) for verdict in running if verdict.kind == "run"]
+    client_waits = len(server) < len(running)
+    if server and not request.context.parallel_tool_calls:
+        first = {"call": server[0], "then": server[1:], "client_waits": client_waits}
+        return [Send("tool_dispatch", {**first, "ending": ending, "budget": budget})]
     alone = [call for call in server if request.travels_alone(call["name"])]
     alike = Counter(call["name"] for call in alone)
     tasks: list[str | Send] = [
         Send(
             "tool_dispatch",
-            {"call": dict(call), "ending": ending, "budget": budget, "sharing": alike[call["name"]]},
+            {"call": call, "ending": ending, "budget": budget, "sharing": alike[call["name"]]},
         )
         for call in alone
     ]
     if len(alone) < len(server):
         tasks.append("tool_dispatch")
-    if len(server) < len(running):
+    if client_waits:
         tasks.append("await_client_tools")
     return tasks
 

@@ -9,20 +9,20 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
-from graphrag_agent.graph.cited_answer import ask_for_citations
+from graphrag_agent.graph.cited_answer import ask_for_citations, is_blank
 from graphrag_agent.graph.eager import EagerStart
 from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent, describe_left, seconds_left
 from graphrag_agent.graph.policy.calls import call_in_text, tidy_calls
 from graphrag_agent.graph.policy.guard import GuardRules, judge_calls
 from graphrag_agent.graph.policy.pairing import calls_of
-from graphrag_agent.graph.policy.refusal import refusal_of
-from graphrag_agent.graph.policy.usage import newest_results, usage_of
+from graphrag_agent.graph.policy.refusal import has_declined
+from graphrag_agent.graph.policy.usage import newest_results, with_usage
 from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.round import citing, guard_rules, settled
 from graphrag_agent.graph.running import run_call
@@ -45,7 +45,7 @@ async def model(loop: Loop, state: TurnState, config: RunnableConfig) -> Command
     if changed:
         state = {**state, "turn": turn}
     before = Spent.of(state.get("budget"), now=time.time())
-    spent = before.plus(**usage_of(newest_results(turn)))
+    spent = with_usage(before, newest_results(turn), request.limits)
     left = seconds_left(spent, request.limits, now=time.time())
     if spent.rounds and left <= 0:
         return Command(update={"ending": "max_seconds"}, goto=STOP)
@@ -96,8 +96,20 @@ async def _call(
         else:
             raise
         message = await loop.bound_to(tools, protocol).ainvoke(prompt, config)
-    answer = cast(AIMessage, message)
-    return rescue_tool_calls(answer, tuple(tools)) if tools else answer
+    return _with_calls(cast(AIMessage, message), request, prompt, is_offered=bool(tools))
+
+
+def _with_calls(message: AIMessage, request: Request, prompt: list[BaseMessage], *, is_offered: bool) -> AIMessage:
+    """The message with the calls of its text as such. Where no tool was offered they are only left out of the text.
+
+    A native call of a closed tool is left to the guard, which says why; without retrieval there is none to say it.
+    """
+    read = rescue_tool_calls(message, tuple(request.tools), prompt)
+    if is_offered:
+        return read
+    native = message if request.protocol in ("native", "text") else AIMessage("")
+    calls = {"tool_calls": native.tool_calls, "invalid_tool_calls": native.invalid_tool_calls}
+    return read.model_copy(update=calls)
 
 
 def _offered(request: Request, rules: GuardRules) -> ToolRegistry:
@@ -155,12 +167,11 @@ def _next(
         return Command(update=update, goto="dedupe_guard")
     if eager:
         eager.cancel()
-    if refusal := refusal_of(message):
-        refused = {"content": message.text.strip() or refusal}
-        update |= {"turn": [*changed, message.model_copy(update=refused)], "ending": "refused"}
+    if has_declined(message):
+        update["ending"] = "refused"
         update["budget"] = replace(spent, reason="the model declined to answer").at(time.time())
         return Command(update=update, goto="commit_answer")
-    if not message.text.strip():
+    if is_blank(message, rules.turn):
         return Command(update=update, goto=STOP)
     if rules.is_stalled:
         update["ending"] = "no_new_evidence"

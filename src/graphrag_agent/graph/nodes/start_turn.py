@@ -5,23 +5,29 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Overwrite
 
+from graphrag_agent.context import Budget
 from graphrag_agent.errors import QuestionTooLongError
 from graphrag_agent.graph.loop import Loop, Request
+from graphrag_agent.graph.nested import outer_families
 from graphrag_agent.graph.policy.budget import Spent
 from graphrag_agent.graph.prompts.building import question_tokens, system_text
 from graphrag_agent.graph.prompts.digest import Summary, turns_to_sum_up
-from graphrag_agent.graph.prompts.history import CANCELLED
+from graphrag_agent.graph.prompts.history import CANCELLED, newest_question
 from graphrag_agent.graph.prompts.window import room_in
 from graphrag_agent.graph.recall import recall_evidence
+from graphrag_agent.graph.round import PASSAGE_TOKENS
 from graphrag_agent.graph.state import TurnState, emptied
 from graphrag_agent.token_estimate import estimate_tokens
 
 RECALLED_SHARE_OF_ROOM = 0.25
 """Of the room that the question leaves, what evidence of earlier turns may take."""
+
+RECALLED_SHARE_OF_EVIDENCE = 0.5
+"""Of the tokens for evidence, what that of earlier turns may take: the question may well be a new one."""
 
 
 async def start_turn(loop: Loop, state: TurnState, config: RunnableConfig) -> Command[str]:
@@ -30,12 +36,13 @@ async def start_turn(loop: Loop, state: TurnState, config: RunnableConfig) -> Co
     protocol = request.protocol  # a request that can't be served fails here, before anything is spent
     messages = state.get("messages") or []
     room = _room(request, messages)
-    question = next((message for message in reversed(messages) if isinstance(message, HumanMessage)), None)
+    question = newest_question(messages)
     now = time.time()
-    started = Spent.begin((question and question.id) or "", now=now)
+    outer = outer_families.get() if loop.is_nested else None
+    started = Spent.begin((question and question.id) or "", now=now, family_limits=outer)
     cancelled = _cancelled(messages, Spent.of(state.get("budget"), now=now).question, started.question)
     update = {**({"messages": cancelled} if cancelled else {}), **emptied(state), "budget": started.at(now)}
-    limit = min(request.limits.max_recalled_tokens, int(room * RECALLED_SHARE_OF_ROOM)) if protocol != "none" else 0
+    limit = _recalled_limit(request.limits, room) if protocol != "none" else 0
     recalled = await recall_evidence(request, messages, question_id=started.question, limit=limit)
     if recalled:
         update["turn"] = Overwrite([recalled]) if "turn" in update else [recalled]
@@ -56,6 +63,13 @@ def _room(request: Request, messages: Sequence[BaseMessage]) -> int:
             "more, raise GRAPHRAG_MAX_PROMPT_TOKENS (Budget.max_prompt_tokens)"
         )
     return room - size
+
+
+def _recalled_limit(limits: Budget, room: int) -> int:
+    """Tokens for evidence of earlier turns; a search must still find room beside it."""
+    evidence = limits.max_evidence_tokens
+    beside = min(int(evidence * RECALLED_SHARE_OF_EVIDENCE), evidence - PASSAGE_TOKENS)
+    return min(limits.max_recalled_tokens, int(room * RECALLED_SHARE_OF_ROOM), beside)
 
 
 def _cancelled(messages: Sequence[BaseMessage], killed: str, current: str) -> list[BaseMessage]:

@@ -9,19 +9,19 @@ from typing import Any, TypedDict, cast
 
 from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Command
+from langgraph.types import Command, Send
 
 from graphrag_agent.graph.eager import EarlyCall
 from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent
 from graphrag_agent.graph.policy.pairing import last_calls
 from graphrag_agent.graph.policy.result_budget import fit_results, tokens_shown
-from graphrag_agent.graph.policy.usage import usage_of
+from graphrag_agent.graph.policy.usage import with_usage
 from graphrag_agent.graph.running import run_call
 from graphrag_agent.graph.state import TurnState
 
 
-class SingleCall(TypedDict):
+class SingleCall(TypedDict, total=False):
     """What a call that must not be repeated is sent with."""
 
     call: dict[str, Any]
@@ -29,21 +29,40 @@ class SingleCall(TypedDict):
     budget: dict[str, Any]
     sharing: int
     """Calls of the same tool that run side by side."""
+    then: list[dict[str, Any]]
+    """Calls that come after it, one after the other."""
+    client_waits: bool
+    """Whether the client's calls come after them."""
 
 
 async def tool_dispatch(loop: Loop, state: TurnState | SingleCall, config: RunnableConfig) -> Command[str]:
-    """The results of one task's calls, in call order."""
+    """The results of one task's calls, in call order; where calls run one after the other, the next one is sent."""
     request, spent = loop.request(), Spent.of(state.get("budget"), now=time.time())
-    goto = "summarize_on_max_iterations" if state.get("ending") else "model"
-    limit = request.limits.max_evidence_tokens
     if "call" in state:
-        sent = cast(SingleCall, state)
-        alone = await run_call(request, sent["call"], config, spent, sharing=sent.get("sharing", 1))
-        return Command(update={"turn": fit_results([alone], shown=0, limit=limit)}, goto=goto)
+        return await _run_single(request, cast(SingleCall, state), config, spent)
+    state = cast(TurnState, state)
     turn, early = state["turn"], state.get("early") or {}
     results = await _run_all(request, _own_calls(request, turn), early, config, spent)
-    fitted = fit_results(results, shown=tokens_shown(turn), limit=limit)
-    return Command(update={"turn": fitted}, goto=goto)
+    fitted = fit_results(results, shown=tokens_shown(turn), limit=request.limits.max_evidence_tokens)
+    return Command(update={"turn": fitted}, goto=_onward(state.get("ending")))
+
+
+def _onward(ending: str | None) -> str:
+    return "summarize_on_max_iterations" if ending else "model"
+
+
+async def _run_single(request: Request, sent: SingleCall, config: RunnableConfig, spent: Spent) -> Command[str]:
+    result = await run_call(request, sent["call"], config, spent, sharing=sent.get("sharing", 1))
+    update = {"turn": fit_results([result], shown=0, limit=request.limits.max_evidence_tokens)}
+    after = _after(sent, with_usage(spent, [result], request.limits))
+    return Command(update=update, goto=after or _onward(sent.get("ending")))
+
+
+def _after(sent: SingleCall, spent: Spent) -> str | Send | None:
+    """The next of the calls that run one after the other, each in a step of its own; then the client's."""
+    if rest := sent.get("then"):
+        return Send("tool_dispatch", {**sent, "call": rest[0], "then": rest[1:], "budget": spent.at(time.time())})
+    return "await_client_tools" if sent.get("client_waits") else None
 
 
 def _own_calls(request: Request, turn: Sequence[BaseMessage]) -> list[dict[str, Any]]:
@@ -64,9 +83,4 @@ async def _run_all(
         task = started.adopt(call) if started else None
         return await task if task else await run_call(request, call, config, spent)
 
-    if request.context.parallel_tool_calls:
-        return list(await asyncio.gather(*map(run, calls)))
-    results: list[ToolMessage] = []
-    for call in calls:
-        results.append(await run_call(request, call, config, spent.plus(**usage_of(results))))
-    return results
+    return list(await asyncio.gather(*map(run, calls)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,6 +31,8 @@ class Spent:
     """Tool calls that ran."""
     families: Mapping[str, int] = field(default_factory=dict)
     """Tool calls that ran, by family; only those with a cap."""
+    family_limits: Mapping[str, int] = field(default_factory=dict)
+    """Of a nested turn: the calls of a family that the outer one has left for it, where that is less than its cap."""
     reused: int = 0
     """Calls answered by an earlier or a parallel identical one."""
     refused: int = 0
@@ -49,9 +52,9 @@ class Spent:
         return spent if spent.process in ("", PROCESS) else spent.resumed(now)
 
     @classmethod
-    def begin(cls, question: str, *, now: float) -> Spent:
+    def begin(cls, question: str, *, now: float, family_limits: Mapping[str, int] | None = None) -> Spent:
         """Nothing spent yet."""
-        return cls(question=question, started_at=round(now, 3))
+        return cls(question=question, started_at=round(now, 3), family_limits=family_limits or {})
 
     def resumed(self, now: float) -> Spent:
         """The clock goes on from where it stood when this was written."""
@@ -67,16 +70,19 @@ class Spent:
         """With these counts added."""
         return replace(self, **{name: getattr(self, name) + count for name, count in counts.items()})
 
-    def plus_families(self, families: Iterable[str], limits: Budget) -> Spent:
-        """With one call counted for each of the families that have a cap."""
-        capped = [family for family in families if family in limits.max_family_calls]
-        counts = {family: self.families.get(family, 0) + capped.count(family) for family in capped}
+    def plus_families(self, families: Iterable[str] | Mapping[str, int], limits: Budget) -> Spent:
+        """With a call counted for each of the families, or so many of each, that have a cap."""
+        added = {family: count for family, count in Counter(families).items() if family in limits.max_family_calls}
+        counts = {family: self.families.get(family, 0) + count for family, count in added.items()}
         return replace(self, families={**self.families, **counts}) if counts else self
 
 
 def family_calls_left(spent: Spent, limits: Budget) -> dict[str, int]:
     """Family -> calls that may still run, for those with a cap."""
-    return {family: most - spent.families.get(family, 0) for family, most in limits.max_family_calls.items()}
+    caps = {
+        family: min(most, spent.family_limits.get(family, most)) for family, most in limits.max_family_calls.items()
+    }
+    return {family: most - spent.families.get(family, 0) for family, most in caps.items()}
 
 
 def ending_after_batch(spent: Spent, limits: Budget) -> str:

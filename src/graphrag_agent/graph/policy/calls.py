@@ -19,12 +19,17 @@ MAX_ARGUMENT_CHARACTERS = 20_000
 
 SHOWN_CHARACTERS = 200
 
+_LONG_NUMBER = (
+    "a number in the arguments has more than 64 bits, which no checkpointer can write down; send it as a text"
+)
+
 
 def tidy_calls(message: AIMessage, turn: Sequence[BaseMessage], names: Collection[str]) -> AIMessage:
     """The message with calls that can be judged and answered.
 
     Wrappers (`multi_tool_use.parallel`) are opened, name prefixes (`functions.`) dropped, huge arguments cut and
-    refused, and every call has an id of its own: models repeat ids and leave them out.
+    refused, numbers that can't be kept refused too, and every call has an id of its own: models repeat ids and leave
+    them out.
     """
     used = {call["id"] for earlier in turn for call in calls_of(earlier)}
     valid: list[dict[str, Any]] = []
@@ -32,9 +37,12 @@ def tidy_calls(message: AIMessage, turn: Sequence[BaseMessage], names: Collectio
     for call in message.tool_calls:
         for opened in _opened(dict(call), names):
             size = len(json.dumps(opened["args"], ensure_ascii=False, default=str))
-            (valid if size <= MAX_ARGUMENT_CHARACTERS else invalid).append(
-                opened if size <= MAX_ARGUMENT_CHARACTERS else _too_long(opened, size)
-            )
+            if size > MAX_ARGUMENT_CHARACTERS:
+                invalid.append(_too_long(opened, size))
+            elif _has_long_number(opened["args"]):
+                invalid.append(_refused(opened, _written(opened), _LONG_NUMBER))
+            else:
+                valid.append(opened)
     invalid = [call if len(str(call["args"] or "")) <= MAX_ARGUMENT_CHARACTERS else _cut(call) for call in invalid]
     update = {
         "tool_calls": [_named(call, used) for call in valid],
@@ -79,15 +87,23 @@ def _json_object(text: str) -> dict[str, Any] | None:
 
 
 def _opened(call: dict[str, Any], names: Collection[str]) -> Iterator[dict[str, Any]]:
-    inside = call["args"].get("tool_uses") if isinstance(call["args"], Mapping) else None
+    inside = _parsed(call["args"].get("tool_uses")) if isinstance(call["args"], Mapping) else None
     if call["name"] not in names and isinstance(inside, list) and inside:
         for use in inside:
             use = use if isinstance(use, Mapping) else {}
             name = str(use.get("recipient_name") or use.get("name") or "?")
-            arguments = use.get("parameters", use.get("arguments", {}))
+            arguments = _parsed(use.get("parameters", use.get("arguments", {})))
             yield {"name": _short(name, names), "args": arguments, "id": None, "type": "tool_call"}
     else:
         yield {**call, "name": _short(call["name"] or "?", names)}
+
+
+def _parsed(given: Any) -> Any:
+    """What was given as JSON in a string, as models do inside wrappers; else what was given."""
+    try:
+        return json.loads(given) if isinstance(given, str) else given
+    except (ValueError, RecursionError):
+        return given
 
 
 def _short(name: str, names: Collection[str]) -> str:
@@ -102,20 +118,29 @@ def _named(call: dict[str, Any], used: set[str]) -> dict[str, Any]:
     return {**call, "id": id_, "name": call["name"] or "?"}
 
 
+def _has_long_number(value: Any) -> bool:
+    if isinstance(value, int):
+        return not -(2**63) <= value < 2**64
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return any(map(_has_long_number, inside))
+
+
 def _too_long(call: dict[str, Any], size: int) -> dict[str, Any]:
-    shown = json.dumps(call["args"], ensure_ascii=False, default=str)
-    return _refused(call, shown, size)
+    return _refused(call, _written(call), _longer_than_taken(size))
 
 
 def _cut(call: dict[str, Any]) -> dict[str, Any]:
-    return _refused(call, str(call["args"]), len(str(call["args"])))
+    return _refused(call, str(call["args"]), _longer_than_taken(len(str(call["args"]))))
 
 
-def _refused(call: Mapping[str, Any], shown: str, size: int) -> dict[str, Any]:
-    return {
-        "name": call["name"],
-        "args": f"{shown[:SHOWN_CHARACTERS]} ...",
-        "id": call["id"],
-        "error": f"the arguments have {size} characters, at most {MAX_ARGUMENT_CHARACTERS} are taken; send less",
-        "type": "invalid_tool_call",
-    }
+def _written(call: Mapping[str, Any]) -> str:
+    return json.dumps(call["args"], ensure_ascii=False, default=str)
+
+
+def _longer_than_taken(size: int) -> str:
+    return f"the arguments have {size} characters, at most {MAX_ARGUMENT_CHARACTERS} are taken; send less"
+
+
+def _refused(call: Mapping[str, Any], written: str, error: str) -> dict[str, Any]:
+    shown = written if len(written) <= SHOWN_CHARACTERS else f"{written[:SHOWN_CHARACTERS]} ..."
+    return {"name": call["name"], "args": shown, "id": call["id"], "error": error, "type": "invalid_tool_call"}

@@ -118,13 +118,17 @@ class _Known:
         spec = rules.tools[call["name"]]
         arguments = spec.validate(call["args"]) if arguments is None else arguments
         near = search_mark(spec, arguments, rules.scope_key)
-        return cls(
-            call, call_mark(spec, arguments, rules.scope_key), near, int(arguments.get("top_k") or 0) if near else 0
-        )
+        return cls(call, call_mark(spec, arguments, rules.scope_key), near, _hits_wanted(arguments) if near else 0)
 
     def is_same(self, other: _Known) -> bool:
         """Whether the other call, made at the same time, brings all that this one would."""
         return self.exact == other.exact or (bool(self.near) and self.near == other.near and self.top_k <= other.top_k)
+
+
+def _hits_wanted(arguments: Mapping[str, Any]) -> int:
+    """How many hits a search asks for; 0 where its `top_k` is no number, as a user's tool may have it."""
+    top_k = arguments.get("top_k")
+    return top_k if isinstance(top_k, int) and not isinstance(top_k, bool) else 0
 
 
 def _known(call: Mapping[str, Any], rules: GuardRules) -> _Known:

@@ -8,6 +8,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from graphrag_agent.graph.policy.pairing import calls_of
+from graphrag_agent.graph.policy.result_budget import has_left_out
 from graphrag_agent.tools.evidence_message import chunk_ids_of, hits_of
 from graphrag_agent.tools.registry import ToolRegistry
 from graphrag_agent.tools.spec import SEARCH_FAMILY
@@ -49,6 +50,7 @@ def queries_without_hits(turn: Sequence[BaseMessage], tools: ToolRegistry) -> li
         and result.artifact is not None
         and result.status != "error"
         and not hits_of(result)
+        and not has_left_out(result)
     ]
     nested = [gap for result in results.values() for gap in _gaps_in(result.artifact)]
     return [query for query in dict.fromkeys([*empty, *nested]) if query]

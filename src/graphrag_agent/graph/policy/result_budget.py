@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from langchain_core.messages import BaseMessage, ToolMessage
@@ -14,6 +15,13 @@ from graphrag_agent.tools.evidence_message import READS_ON, hits_of, note_of, re
 
 RESULT_SHARE = 0.5
 """No single result may take more of the whole budget than this."""
+
+LEFT_OUT = "left_out"
+"""Key in a result's artifact: how many of its passages the turn had no room for."""
+
+_CUT = re.compile(
+    r"\n\[\d{1,12} of (?P<length>\d{1,12}) characters were left out: the tokens for this turn are spent\]\Z"
+)
 
 KEPT_CHARACTERS = 200
 """Of a result for which no room is left: enough to see what it was."""
@@ -40,6 +48,12 @@ def fit_results(results: Sequence[ToolMessage], *, shown: int, limit: int) -> li
     return fitted
 
 
+def has_left_out(message: BaseMessage) -> bool:
+    """Whether the result had more passages than it shows."""
+    artifact = message.artifact if isinstance(message, ToolMessage) else None
+    return isinstance(artifact, Mapping) and bool(artifact.get(LEFT_OUT))
+
+
 def _cut_evidence(result: ToolMessage, room: int) -> ToolMessage:
     evidence = list(read_evidence([result]).values())
     kept: list[Evidence] = []
@@ -55,7 +69,7 @@ def _cut_evidence(result: ToolMessage, room: int) -> ToolMessage:
         start = kept[-1].end if kept else evidence[0].start
         note = f"The tokens for this turn are spent, so this is cut short; what follows it begins at start={start}."
     content, found = render_evidence(kept, note=note)
-    artifact = {**result.artifact, **found}
+    artifact = {**result.artifact, **found, **({LEFT_OUT: left_out} if left_out else {})}
     if "trace" in artifact:
         artifact["trace"] = {**artifact["trace"], "over_budget": {"left_out": left_out, "shortened": shortened}}
     return result.model_copy(update={"content": content, "artifact": artifact})
@@ -73,7 +87,13 @@ def _shortened(item: Evidence, before: Sequence[Evidence], room: int) -> list[Ev
 
 
 def _cut_text(result: ToolMessage, room: int) -> ToolMessage:
-    text = result.text
+    text, length = str(result.text), len(result.text)
+    if cut := _CUT.search(text):  # once before, where less of the turn was known
+        text, length = text[: cut.start()], int(cut["length"])
+        if estimate_tokens(text) <= room:
+            return result
+    if len(text) <= KEPT_CHARACTERS:
+        return result  # so much is kept of any result
     low, high = KEPT_CHARACTERS, min(len(text), max(0, room) * 4)
     while low < high:
         middle = (low + high + 1) // 2
@@ -81,5 +101,5 @@ def _cut_text(result: ToolMessage, room: int) -> ToolMessage:
     sentences = cut_to_sentences(text[: low + SEEN_BEHIND], room).text
     if 2 * len(sentences) > low:  # data and code have no sentences to speak of
         low = len(sentences)
-    note = f"[{len(text) - low} of {len(text)} characters were left out: the tokens for this turn are spent]"
+    note = f"[{length - low} of {length} characters were left out: the tokens for this turn are spent]"
     return result.model_copy(update={"content": f"{text[:low]}\n{note}"})

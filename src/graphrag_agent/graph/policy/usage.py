@@ -7,6 +7,9 @@ from typing import TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from graphrag_agent.context import Budget
+from graphrag_agent.graph.policy.budget import Spent
+
 M = TypeVar("M", bound=BaseMessage)
 
 COUNTED = {"input_tokens": "input_tokens", "output_tokens": "output_tokens", "tool_calls": "run"}
@@ -26,6 +29,22 @@ def usage_of(results: Iterable[BaseMessage]) -> dict[str, int]:
             if isinstance(value, int) and value > 0:
                 counts[count] = counts.get(count, 0) + value
     return counts
+
+
+def with_usage(spent: Spent, results: Sequence[BaseMessage], limits: Budget) -> Spent:
+    """With what the results cost inside, the calls of families that have a cap among it."""
+    spent = spent.plus(**usage_of(results))
+    for families in map(_families_in, results):
+        spent = spent.plus_families(families, limits)
+    return spent
+
+
+def _families_in(result: BaseMessage) -> dict[str, int]:
+    artifact = result.artifact if isinstance(result, ToolMessage) else None
+    usage = artifact.get("usage") if isinstance(artifact, Mapping) else None
+    families = usage.get("families") if isinstance(usage, Mapping) else None
+    counts = families.items() if isinstance(families, Mapping) else ()
+    return {str(name): count for name, count in counts if isinstance(count, int) and count > 0}
 
 
 def newest_results(turn: Sequence[M]) -> list[M]:

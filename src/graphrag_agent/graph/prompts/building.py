@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from graphrag_agent.call_markup import without_calls
 from graphrag_agent.context import Budget
 from graphrag_agent.graph.loop import Instructions
-from graphrag_agent.graph.policy.pairing import pair_messages
+from graphrag_agent.graph.policy.pairing import pair_messages, with_sound_calls
 from graphrag_agent.graph.prompts.digest import Summary, earlier_turns, summary_tokens
 from graphrag_agent.graph.prompts.history import as_dialogue, joined, split_history, tokens_of
 from graphrag_agent.graph.prompts.loading import render_prompt
@@ -17,6 +18,7 @@ from graphrag_agent.graph.prompts.window import fit_turn, room_in
 from graphrag_agent.graph.recall import recalled_text, without_recalled
 from graphrag_agent.token_estimate import estimate_tokens
 from graphrag_agent.tools.evidence_message import evidence_text
+from graphrag_agent.whole_characters import whole_characters
 
 ENDING_REASONS = {
     "max_rounds": "no more rounds are allowed in this turn",
@@ -57,8 +59,33 @@ def build_prompt(
     fixed = schema_tokens + estimate_tokens(system) + estimate_tokens(given) + question_tokens(history)
     shown, left = fit_turn(own if protocol in ("native", "text") else (), room_in(limits) - fixed)
     recent, note = _history(history, summary, limits, left)
-    messages = pair_messages([*recent, *shown])
+    messages = [_sendable(message) for message in pair_messages([*recent, *shown])]
+    messages = with_sound_calls(messages) if protocol == "native" else messages
     return [SystemMessage(system + note), *_with_advice(_with_evidence(messages, given), advice)]
+
+
+def _sendable(message: BaseMessage) -> BaseMessage:
+    """The message in whole characters; that of a user or tool with no tool call, which a quote of it would run.
+
+    The same object where nothing is wrong with it.
+    """
+    mend = _without_calls if isinstance(message, HumanMessage | ToolMessage) else whole_characters
+    content = message.content
+    if isinstance(content, str):
+        mended: Any = mend(content)
+    else:
+        mended = [_mended(block, mend) for block in content]
+    return message if mended == content else message.model_copy(update={"content": mended})
+
+
+def _without_calls(text: str) -> str:
+    return without_calls(whole_characters(text))
+
+
+def _mended(block: str | dict[str, Any], mend: Callable[[str], str]) -> str | dict[str, Any]:
+    if isinstance(block, str):
+        return mend(block)
+    return {**block, "text": mend(block["text"])} if isinstance(block.get("text"), str) else block
 
 
 def system_text(instructions: Instructions, turn: Sequence[BaseMessage] = (), own: Sequence[BaseMessage] = ()) -> str:

@@ -24,6 +24,11 @@ class SplitHistory(NamedTuple):
     """`history[:left_out]` is older than all of them."""
 
 
+def newest_question(messages: Sequence[BaseMessage]) -> HumanMessage | None:
+    """The question that the turn answers."""
+    return next((message for message in reversed(messages) if isinstance(message, HumanMessage)), None)
+
+
 def split_history(history: Sequence[BaseMessage], limit: int) -> SplitHistory:
     """The newest question whole, and before it as many whole turns as fit the tokens.
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from graphrag_agent.models.openai_compatible.conversion import Conversion
 from graphrag_agent.models.openai_compatible.exchange import (
     DRAIN_SECONDS,
     Arrivals,
+    feed_body,
     is_event_stream,
     json_body,
     sdk_errors,
@@ -72,7 +73,7 @@ class LeanCalls(LeanRequests, Conversion, _Model):
             return super()._generate(messages, stop=stop, run_manager=run_manager, **kwargs)
         self._ensure_sync_client_available()
         if super()._should_stream(async_api=False, run_manager=run_manager, **kwargs):
-            reply = Reply()
+            reply = self._new_reply()
             for chunk in self._receive(reply, self._stream_payload(messages, stop, kwargs)):
                 if run_manager:
                     chunk.message.id = self._message_id(run_manager)
@@ -94,7 +95,7 @@ class LeanCalls(LeanRequests, Conversion, _Model):
         if not self._is_lean(kwargs):
             return await super()._agenerate(messages, stop=stop, run_manager=run_manager, **kwargs)
         if super()._should_stream(async_api=True, run_manager=run_manager, **kwargs):
-            reply = Reply()
+            reply = self._new_reply()
             async with aclosing(self._areceive(reply, self._stream_payload(messages, stop, kwargs))) as chunks:
                 async for chunk in chunks:
                     if run_manager:
@@ -118,7 +119,7 @@ class LeanCalls(LeanRequests, Conversion, _Model):
             yield from super()._stream(messages, stop=stop, run_manager=run_manager, **kwargs)
             return
         self._ensure_sync_client_available()
-        for chunk in self._receive(Reply(), self._stream_payload(messages, stop, kwargs)):
+        for chunk in self._receive(self._new_reply(), self._stream_payload(messages, stop, kwargs)):
             if run_manager:
                 run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
@@ -134,7 +135,7 @@ class LeanCalls(LeanRequests, Conversion, _Model):
             async for chunk in super()._astream(messages, stop=stop, run_manager=run_manager, **kwargs):
                 yield chunk
             return
-        async with aclosing(self._areceive(Reply(), self._stream_payload(messages, stop, kwargs))) as chunks:
+        async with aclosing(self._areceive(self._new_reply(), self._stream_payload(messages, stop, kwargs))) as chunks:
             async for chunk in chunks:
                 if run_manager:
                     await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
@@ -147,7 +148,7 @@ class LeanCalls(LeanRequests, Conversion, _Model):
             with sdk_errors(response), closing(response):
                 if not is_event_stream(response):
                     response.read()
-                    yield self._to_last_chunk(reply, reply.feed_whole(json_body(response)))
+                    yield self._to_last_chunk(reply, feed_body(reply, response))
                     return
                 last: Delta | None = None
                 for data in response.iter_bytes():
@@ -166,7 +167,7 @@ class LeanCalls(LeanRequests, Conversion, _Model):
             with sdk_errors(response):
                 if not is_event_stream(response):
                     await response.aread()
-                    yield self._to_last_chunk(reply, reply.feed_whole(json_body(response)))
+                    yield self._to_last_chunk(reply, feed_body(reply, response))
                     return
                 async with Arrivals(response) as arrivals:
                     last, until = None, self._silent_until()
@@ -210,6 +211,8 @@ def chat_model_class() -> type[ChatOpenAI]:
 
         merge_seconds: float = Field(default=MERGE_SECONDS, ge=0.0, exclude=True)
         """After a piece of text, how long to wait for more to go with the next one; nothing else is held back."""
+        _opens_thoughts: bool = PrivateAttr(default=False)
+        """Whether this model's replies begin among its thoughts, as the last one that was streamed tells."""
 
         def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
             return super().get_name(suffix, name=name or self.name or ChatOpenAI.__name__)

@@ -19,9 +19,12 @@ from graphrag_agent.models.openai_compatible.reply import (
     first_choice,
     join_content,
     message_of,
+    part_content,
+    part_thoughts,
     raise_reported_error,
     raw_calls,
     read_content,
+    whole_counts,
 )
 from graphrag_agent.models.openai_compatible.tool_calls import (
     Call,
@@ -29,6 +32,7 @@ from graphrag_agent.models.openai_compatible.tool_calls import (
     read_calls,
     read_whole_call,
 )
+from graphrag_agent.models.thoughts import ThoughtSplitter
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -77,6 +81,12 @@ class StrictEnd(AIMessageChunk):
 class Conversion(_Model):
     """From a Reply to chunks and messages, mixed in before ChatOpenAI."""
 
+    if TYPE_CHECKING:
+        _opens_thoughts: bool
+
+    def _new_reply(self) -> Reply:
+        return Reply(opens_thoughts=self._opens_thoughts)
+
     def _to_chunk(self, delta: Delta) -> ChatGenerationChunk:
         chunk = self._convert_chunk_to_generation_chunk(delta.as_chunk(), AIMessageChunk, None)
         if chunk is None:  # never: the delta has a choice
@@ -88,6 +98,7 @@ class Conversion(_Model):
     def _to_last_chunk(self, reply: Reply, last: Delta | None) -> ChatGenerationChunk:
         """The chunk that ends the message, with its usage. Raises BrokenReplyError for a reply that was cut off."""
         rest = reply.finish()
+        self._opens_thoughts = reply.opens_thoughts
         delta = last or rest
         chunk = self._to_chunk(delta)
         message = cast(AIMessageChunk, chunk.message)
@@ -99,7 +110,9 @@ class Conversion(_Model):
         return chunk
 
     def _to_result(self, reply: Reply, message_id: str | None) -> ChatResult:
-        """The whole of a streamed reply."""
+        """The whole of a streamed reply. Where its text isn't what was streamed, it has an id of its own."""
+        if message_id and reply.is_other_text:
+            message_id = f"{message_id}-answer"
         chunk = self._to_chunk(replace(reply.whole, pieces=[]))
         valid, invalid = read_calls(reply.calls)
         message = AIMessage(
@@ -121,13 +134,20 @@ class Conversion(_Model):
         if told is None:
             raise BrokenReplyError(f"the server's answer holds no message; it has {sorted(body)}")
         calls = [read_whole_call(at, call) for at, call in enumerate(raw_calls(told))]
-        content, *extras = read_content(told)
+        thoughts = ThoughtSplitter()
+        content, reasoning, refusal = part_thoughts(read_content(told), thoughts)
+        said, thought = thoughts.close()
+        content += [said] if said else []
+        reasoning += [thought] if thought else []
+        if parted := part_content(content):
+            content, reasoning = [parted.said], [*reasoning, parted.thought]
         mended = {"role": "assistant", "content": join_content(content), "tool_calls": None, "refusal": None}
         message = {**told, **mended}
-        result = self._create_chat_result({**body, "choices": [{**choice, "message": message}]})
+        counts = {"usage": whole_counts(body["usage"]) or None} if "usage" in body else {}
+        result = self._create_chat_result({**body, **counts, "choices": [{**choice, "message": message}]})
         reply = cast(AIMessage, result.generations[0].message)
         reply.tool_calls, reply.invalid_tool_calls = read_calls(calls)
-        reply.additional_kwargs.update(Delta(reasoning=extras[0], refusal=extras[1]).extras())
+        reply.additional_kwargs.update(Delta(reasoning=reasoning, refusal=refusal).extras())
         return result
 
     def _usage_of(self, reply: Reply) -> UsageMetadata | None:

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from graphrag_agent.models.openai_compatible.event_stream import BrokenReplyError
+from graphrag_agent.models.openai_compatible.reply import Delta, Reply
 
 DRAIN_SECONDS = 0.1
 """How long the end of the body may keep us after `[DONE]`; once it is read the connection can be used again."""
@@ -51,6 +52,13 @@ def json_body(response: Any) -> dict[str, Any]:
     if isinstance(body, dict):
         return body
     raise BrokenReplyError(f"the server answered with something that is no JSON object: {response.text[:200]!r}")
+
+
+def feed_body(reply: Reply, response: Any) -> Delta | None:
+    """What the body of a reply adds that is labelled as JSON; some servers label their event streams so too."""
+    if response.content.lstrip().startswith((b"data:", b"event:", b"id:", b":")):
+        return reply.feed(response.content)
+    return reply.feed_whole(json_body(response))
 
 
 class Arrivals:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from graphrag_agent.models.openai_compatible.event_stream import BrokenReplyError, EventStream
 from graphrag_agent.models.openai_compatible.tool_calls import Call, CallAssembler, Piece
+from graphrag_agent.models.thoughts import Parted, ThoughtSplitter, part_unopened
 
 TOLD_WITH_THE_END = ("model", "system_fingerprint", "service_tier")
 """Fields of a chunk that ChatOpenAI reads beside the finish reason."""
@@ -37,14 +39,22 @@ class Delta:
 
 
 class Reply:
-    """One streamed reply: bytes in, the delta of each batch out, the whole kept."""
+    """One streamed reply: bytes in, the delta of each batch out, the whole kept.
 
-    def __init__(self) -> None:
+    `opens_thoughts`: this model's prompt seems to end with `<think>`, so that the reply begins among its thoughts.
+    """
+
+    def __init__(self, *, opens_thoughts: bool = False) -> None:
         self.whole = Delta()
+        self.opens_thoughts = opens_thoughts
+        """After the end: whether the next reply of this model is to be read so."""
+        self.is_other_text = False
+        """After the end: whether the whole message's text is another than that of its deltas together."""
         self.usage: dict[str, Any] | None = None
         """The last usage that was told, as a chunk of its own: some servers count up in every chunk."""
         self._events = EventStream()
         self._calls = CallAssembler()
+        self._thoughts = ThoughtSplitter(is_opened=opens_thoughts)
         self._has_choice = False
 
     @property
@@ -69,9 +79,17 @@ class Reply:
     def finish(self) -> Delta:
         """The last delta, at the end of the bytes. Raises BrokenReplyError for a reply that was cut off."""
         last = self._take(self._events.finish()) or Delta()
+        self._add_held(last)
         if not self._has_choice or not (self.is_done or self.whole.finish_reason):
             raise BrokenReplyError("the stream ended before the model's message did")
+        self._part_unopened()
         return last
+
+    def _part_unopened(self) -> None:
+        """Thoughts that nothing announced have gone out as text; the whole message has them in their place."""
+        if parted := part_content(self.whole.content):
+            self.whole.content, self.whole.reasoning = [parted.said], [*self.whole.reasoning, parted.thought]
+            self.opens_thoughts = self.is_other_text = True
 
     def _take(self, chunks: Iterable[dict[str, Any]]) -> Delta | None:
         delta = Delta()
@@ -81,16 +99,18 @@ class Reply:
             choice = first_choice(chunk)
             usage = chunk.get("usage") or choice.get("usage")
             if usage and isinstance(usage, dict):
-                self.usage = {"choices": [], "usage": usage, "service_tier": chunk.get("service_tier")}
+                self.usage = {"choices": [], "usage": whole_counts(usage), "service_tier": chunk.get("service_tier")}
             if choice:
                 has_choice = True
                 self._add(delta, chunk, choice)
         self._has_choice |= has_choice
+        if has_choice and self.is_done:
+            self._add_held(delta)
         return delta if has_choice else None
 
     def _add(self, delta: Delta, chunk: dict[str, Any], choice: dict[str, Any]) -> None:
         told = message_of(choice) or {}
-        content, reasoning, refusal = read_content(told)
+        content, reasoning, refusal = part_thoughts(read_content(told), self._thoughts)
         pieces = [self._calls.add(call) for call in raw_calls(told)]
         for target in (delta, self.whole):
             target.content += content
@@ -100,6 +120,15 @@ class Reply:
         if (reason := choice.get("finish_reason")) and not self.whole.finish_reason:
             delta.finish_reason = self.whole.finish_reason = reason
             delta.end = self.whole.end = {name: chunk[name] for name in TOLD_WITH_THE_END if chunk.get(name)}
+            self._add_held(delta)
+
+    def _add_held(self, delta: Delta) -> None:
+        said, thought = self._thoughts.close(is_cut_off=self.whole.finish_reason == "length")
+        if said and self._thoughts.was_text:  # what went out as thought comes again, as the answer that it is
+            self.whole.reasoning, self.opens_thoughts = [], False
+        for target in (delta, self.whole):
+            target.content += [said] if said else []
+            target.reasoning += [thought] if thought else []
 
 
 def raise_reported_error(body: dict[str, Any]) -> None:
@@ -110,6 +139,19 @@ def raise_reported_error(body: dict[str, Any]) -> None:
         raise BrokenReplyError(
             message if message and isinstance(message, str) else "An error occurred during streaming", error
         )
+
+
+def whole_counts(usage: Any) -> dict[str, Any]:
+    """The counts of a usage that are numbers, as whole ones: a message with others would be refused, and so be lost."""
+    counts: dict[str, Any] = {}
+    for name, value in usage.items() if isinstance(usage, dict) else ():
+        if isinstance(value, dict):
+            counts[name] = whole_counts(value)
+        elif isinstance(value, int | float) and math.isfinite(value):
+            counts[name] = int(value)
+        elif isinstance(value, str) and value.isascii() and value.isdigit():
+            counts[name] = int(value[:18])
+    return counts
 
 
 def first_choice(body: dict[str, Any]) -> dict[str, Any]:
@@ -152,6 +194,28 @@ def read_content(message: dict[str, Any]) -> tuple[list[Any], list[str], list[st
         else:
             content.append(block)
     return content, reasoning, refusal
+
+
+def part_thoughts(
+    parts: tuple[list[Any], list[str], list[str]], splitter: ThoughtSplitter
+) -> tuple[list[Any], list[str], list[str]]:
+    """The parts of a message with what its text says in `<think>` tags among the reasoning."""
+    content, reasoning, refusal = parts
+    said: list[Any] = []
+    thoughts: list[str] = []
+    for part in content:
+        if not isinstance(part, str):
+            said.append(part)
+            continue
+        text, thought = splitter.feed(part)
+        said += [text] if text else []
+        thoughts += [thought] if thought else []
+    return said, [*reasoning, *thoughts], refusal
+
+
+def part_content(content: Sequence[Any]) -> Parted | None:
+    """Thoughts that end with a tag and begin with none; None where the content is not such, or not all text."""
+    return part_unopened("".join(content)) if all(isinstance(part, str) for part in content) else None
 
 
 def _texts(value: Any) -> list[str]:

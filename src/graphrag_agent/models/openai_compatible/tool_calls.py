@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from langchain_core.messages import InvalidToolCall, ToolCall
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 
+from graphrag_agent.whole_characters import whole_characters
+
 
 class Piece(NamedTuple):
     """What one delta adds to a call; `name` and `id` are told once, `call` is the index of the call."""
@@ -131,6 +133,8 @@ def _read_arguments(text: str) -> dict[str, Any] | str:
     try:
         # line breaks inside strings are common, and nothing is lost by them
         value = json.loads(text, strict=False)
+        if "\\u" in text or not text.isascii():  # half a character can neither be sent back nor stored
+            value = json.loads(whole_characters(json.dumps(value, ensure_ascii=False)))
     except (ValueError, RecursionError) as error:
         return f"the arguments are not valid JSON: {error}"
     return value if isinstance(value, dict) else "the arguments are no JSON object"

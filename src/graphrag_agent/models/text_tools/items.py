@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 
@@ -20,6 +20,8 @@ class Call:
     name: str
     arguments: str
     """A JSON object."""
+    raw: str = field(default="", compare=False)
+    """As the model wrote it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from graphrag_agent.models.text_tools.items import Call, Malformed
+from graphrag_agent.whole_characters import whole_characters
 
 ARGUMENT_KEYS = ("arguments", "parameters")
 MAX_NAME_CHARACTERS = 128
@@ -131,7 +132,7 @@ def build_call(name: Any, arguments: Any, *, raw: str) -> Call | Malformed:
     if not isinstance(arguments, dict):
         return Malformed(raw, NOT_AN_OBJECT)
     text = json.dumps(arguments, ensure_ascii=False)
-    return Call(name.strip(), text.encode("utf-8", "replace").decode())  # half a surrogate pair can't be sent on
+    return Call(name.strip(), whole_characters(text), raw)  # half a surrogate pair can't be sent on
 
 
 def is_call_shaped(value: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from langchain_core.messages.tool import tool_call_chunk
 from graphrag_agent.models.text_tools.items import Call, Item, Malformed, Text
 from graphrag_agent.models.text_tools.parsing import ToolCallParser
 from graphrag_agent.models.text_tools.prompting import render_repair
+from graphrag_agent.models.text_tools.quoted_calls import without_quotes
 
 UNREADABLE = "?"
 """Name of a call that can't be read."""
@@ -87,7 +88,7 @@ class Reply:
         self._tails: list[AIMessageChunk] = []
 
     def _convert(self, items: Sequence[Item]) -> Iterator[AIMessageChunk]:
-        for item in items:
+        for item in without_quotes(items, self.prompt or ()):
             if isinstance(item, Text):
                 yield self._chunk(content=item.text)
             elif self._names and isinstance(item, Call):

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, AIMessageChunk, message_chunk_to_message
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 
 from graphrag_agent.models.text_tools.dialects import READERS, STRAY
 from graphrag_agent.models.text_tools.items import Call, Item, Malformed, Text
 from graphrag_agent.models.text_tools.parsing import ToolCallParser, parse_text
+from graphrag_agent.models.text_tools.quoted_calls import without_quotes
 from graphrag_agent.models.text_tools.reply import MAX_RAW_CHARACTERS, UNREADABLE
 
 _MARKER = re.compile("|".join(map(re.escape, (*READERS, *STRAY))))
@@ -34,10 +35,11 @@ class MarkupFilter:
         return _text_of(self._parser.close())
 
 
-def rescue_tool_calls(message: AIMessage, tool_names: Collection[str]) -> AIMessage:
+def rescue_tool_calls(message: AIMessage, tool_names: Collection[str], given: Iterable[BaseMessage] = ()) -> AIMessage:
     """The message with the calls from its text as tool calls, unreadable ones as invalid, and the text without them.
 
-    The same message where its text has no markup. Native calls stand: then the text is only cleaned.
+    The same message where its text has no markup. Native calls stand: then the text is only cleaned. `given`: what the
+    model was asked with; a call that stands there is a quote, and only left out.
     """
     if not may_have_calls(message.text, tool_names):
         return message
@@ -52,7 +54,7 @@ def rescue_tool_calls(message: AIMessage, tool_names: Collection[str]) -> AIMess
         elif rest := _text_of(items):
             cleaned.append(rest if isinstance(block, str) else {**block, "text": rest})
     plain = "".join(cleaned) if isinstance(message.content, str) else cleaned
-    return message if plain == message.content else _rebuilt(message, plain, found)
+    return message if plain == message.content else _rebuilt(message, plain, without_quotes(found, given))
 
 
 def may_have_calls(text: str, tool_names: Collection[str]) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from graphrag_agent.documents import HEADING_SEPARATOR
 from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument, Section, SectionKind
 from graphrag_agent.retrieval.ingestion.splitting import split_recursively
 from graphrag_agent.token_estimate import UNITS_PER_TOKEN, count_token_units
@@ -19,14 +20,20 @@ MAX_PASSAGE_TOKENS = 300
 SMALL_PASSAGE_TOKENS = 40
 """A piece below this says too little alone, so it may join a full neighbour of the same heading and page."""
 
+MAX_HEADING_TOKENS = 160
+"""Of the headings that open a passage, on top of its maximum: the longest line that is one, in Chinese."""
+
 _MAX_HEADING_UNITS = 80 * UNITS_PER_TOKEN
 """Headings without text below them pile up to this before they become a passage of their own."""
 _SMALL_UNITS = SMALL_PASSAGE_TOKENS * UNITS_PER_TOKEN
 _MAX_UNITS = MAX_PASSAGE_TOKENS * UNITS_PER_TOKEN
+_MAX_OPENED_UNITS = _MAX_UNITS + MAX_HEADING_TOKENS * UNITS_PER_TOKEN
 _MAX_CHARS = _MAX_UNITS // count_token_units("x")
 _MAX_COMBINED = 20
 """Characters that one visible character may be made of before it is cut after all."""
 _MAX_COLUMNS_CHARS = 200
+_MAX_GAP_CHARS = 40
+"""Blanks between two pieces of a passage, some twenty lines; more would fill it with nothing."""
 _TABLE_HEAD = re.compile(r"([^\n]*\|[^\n]*)\n[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*(?:\r?\n|\Z)")
 """The first two lines of a table in Markdown."""
 _JOINERS = "\u200d\ufe0e\ufe0f\u20e3"
@@ -65,7 +72,8 @@ _ABBREVIATIONS = (
 """What comes after them goes on with the sentence, even with a capital or a number."""
 _NO_END = "".join(rf"(?<!\b{word.replace('.', '[.]')}[.])" for word in _ABBREVIATIONS) + r"(?<!\b[A-ZА-ЯЁ][.])"
 _SENTENCE = (
-    r"(?:[。！？｡]++[”’」』）】]*+(?![とっはがをのも、，])\s*"
+    # only the first of a row of stops begins a search: else each would look to the end of the row
+    r"(?:(?<![。！？｡])[。！？｡]++[”’」』）】]*+(?![とっはがをのも、，])\s*"
     rf"|(?<=[.!?…؟۔।]){_NO_END}[\"'”’»)\]]*\s+(?=[^\sa-zа-яё]))"
 )
 _CLAUSE = r"(?:；\s*|[;:]\s+)"
@@ -113,7 +121,7 @@ def _with_headings(text: str, sections: Iterable[Section]) -> Iterator[_Span]:
     """Pieces of the sections; a heading is held back and opens the next piece."""
     waiting: _Span | None = None
     for section in sections:
-        limit = _MAX_HEADING_UNITS if section.kind == "heading" else None
+        limit = _MAX_HEADING_UNITS if section.kind == "heading" else _MAX_OPENED_UNITS
         for piece in _pieces(text, section):
             if waiting and _can_join(text, waiting, piece, limit):
                 piece = piece._replace(start=waiting.start)
@@ -146,10 +154,11 @@ def _joined_limit(text: str, *spans: _Span) -> int:
     return _MAX_UNITS + (_SMALL_UNITS if smaller < _SMALL_UNITS else 0)
 
 
-def _can_join(text: str, first: _Span, second: _Span, max_units: int | None) -> bool:
-    """Whether nothing but blanks lies between them, on one page, and both fit together."""
-    is_close = first.page == second.page and not text[first.end : second.start].strip()
-    return is_close and (max_units is None or count_token_units(text[first.start : second.end]) <= max_units)
+def _can_join(text: str, first: _Span, second: _Span, max_units: int) -> bool:
+    """Whether nothing but some blanks lies between them, on one page, and both fit together."""
+    if first.page != second.page or second.start - first.end > _MAX_GAP_CHARS or text[first.end : second.start].strip():
+        return False
+    return count_token_units(text[first.start : second.end]) <= max_units
 
 
 def _pieces(text: str, section: Section) -> Iterator[_Span]:
@@ -172,7 +181,7 @@ def _below_columns(section: Section, opening: str) -> str:
     if not columns:
         return section.heading
     names = " | ".join(filter(None, (cell.strip() for cell in columns[1].strip().strip("|").split("|"))))
-    return " > ".join(filter(None, [section.heading, names[:_MAX_COLUMNS_CHARS]]))
+    return HEADING_SEPARATOR.join(filter(None, [section.heading, names[:_MAX_COLUMNS_CHARS]]))
 
 
 def _cut(text: str, kind: SectionKind) -> Iterator[str]:

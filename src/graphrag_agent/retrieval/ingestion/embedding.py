@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from graphrag_agent.documents import Chunk
 from graphrag_agent.errors import GraphragError, KnowledgeBaseError
+from graphrag_agent.finishing import finish
 from graphrag_agent.retrieval.embedders import Embedder
 from graphrag_agent.retrieval.stores.payload import text_hash
 from graphrag_agent.retrieval.stores.port import ChunkStore, StoreProfile, Vector
@@ -194,12 +195,8 @@ class VectorFill:
         self.outcome.embedded += len(batch)
 
     async def _write(self, store: ChunkStore, vectors: Mapping[str, Vector]) -> None:
-        writing = asyncio.ensure_future(store.write_vectors(vectors, self._embedder.identity))
-        try:
-            await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            await asyncio.wait([writing])  # it goes on in a thread, and whoever cancels may close the store next
-            raise
+        # it goes on in a thread, and whoever cancels may close the store next
+        await finish(store.write_vectors(vectors, self._embedder.identity))
         if self._progress:
             self._progress(len(vectors))
 

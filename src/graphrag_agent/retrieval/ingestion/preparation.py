@@ -14,9 +14,10 @@ from typing import NamedTuple
 from graphrag_agent.documents import Chunk, Document
 from graphrag_agent.errors import ParseError
 from graphrag_agent.retrieval.ingestion.workers.team import ReadFile
+from graphrag_agent.retrieval.scope import is_storable
 from graphrag_agent.retrieval.stores.port import ChunkRecord
 
-INGEST_VERSION = 5
+INGEST_VERSION = 8
 """Raise it when parsing, chunking or tokenizing changes what is stored: every document is then written anew."""
 _ID_NAMESPACE = uuid.UUID("0b7c1c9e-6f0e-4c53-9a39-3f5e6b0f0d52")
 
@@ -68,13 +69,15 @@ def content_hash(file_hash: str, target: IngestTarget) -> str:
 
 
 def make_document(path: Path, target: IngestTarget, found: ReadFile) -> PreparedDocument:
-    """The document and its chunks. Raises ParseError where there is nothing to search."""
-    answer = found.answer
+    """The document and its chunks. Raises ParseError for one without text or with a name that no store can hold."""
+    answer, source = found.answer, source_of(path, target.root)
+    if not is_storable(source):
+        raise ParseError(f"{path}: its name or its folder's isn't UTF-8; rename it")
     document = Document(
         id=document_id(path, target),
         tenant=target.tenant,
         collection=target.collection,
-        source=source_of(path, target.root),
+        source=source,
         title=answer.title,
         source_type=answer.source_type,
         text=answer.text,
@@ -87,6 +90,11 @@ def make_document(path: Path, target: IngestTarget, found: ReadFile) -> Prepared
     if not records:
         raise ParseError(f"{path}: holds no text to search; add some or leave it out")
     return PreparedDocument(path, document, records)
+
+
+def unfinished(document: Document) -> Document:
+    """Its record while its chunks change: no file has this hash, so the next ingest or update does it again."""
+    return replace(document, content_hash="")
 
 
 def _records(document: Document, found: ReadFile) -> Iterator[ChunkRecord]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from graphrag_agent.documents import Document
 from graphrag_agent.errors import KnowledgeBaseError
 from graphrag_agent.retrieval.ingestion.pipeline import FailedFile, IngestReport, Progress, ingest
-from graphrag_agent.retrieval.ingestion.preparation import IngestTarget, document_id
+from graphrag_agent.retrieval.ingestion.preparation import IngestTarget, document_id, unfinished
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.stores.port import ChunkStore
 
@@ -58,7 +58,7 @@ async def update_documents(
         )
     reports = await _ingest(store, there, progress)
     for document in gone if remove_missing else ():
-        await remove_document(store, document.id)
+        await remove_document(store, document.id, document)
     return UpdateReport(
         updated=sum(report.documents for report in reports),
         unchanged=sum(report.unchanged for report in reports),
@@ -68,11 +68,21 @@ async def update_documents(
     )
 
 
-async def remove_document(store: ChunkStore, document_id: str) -> None:
-    """The record first, so that a kill in between leaves nothing that looks whole."""
-    await store.remove_document(document_id)
+async def remove_document(store: ChunkStore, document_id: str, record: Document | None = None) -> None:
+    """With its `record`, where it has one, a kill in between leaves it unfinished, for an update to see."""
+    await store.turns.take(lambda: _remove(store, document_id, record))
+
+
+async def _remove(store: ChunkStore, document_id: str, record: Document | None) -> None:
+    if record is not None:
+        await store.write_document(unfinished(record))
+    else:
+        await store.remove_document(document_id)
     await store.flush()
     await store.remove_chunks(await store.chunk_ids(document_id))
+    if record is not None:
+        await store.flush()
+        await store.remove_document(document_id)
     await store.flush()
 
 

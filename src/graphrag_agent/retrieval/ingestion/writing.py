@@ -1,7 +1,7 @@
 """Prepared documents into the store, many at a time, so that a kill at any moment can be mended.
 
-A document's old record goes first and its new record is written last, after its chunks are safe: whatever is half done
-has no record, so the next ingest does it again.
+A document's old record is first made unfinished and its new record is written last, after its chunks are safe: whatever
+is half done has no finished record, so the next ingest does it again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from graphrag_agent.retrieval.ingestion.preparation import PreparedDocument
+from graphrag_agent.retrieval.ingestion.preparation import PreparedDocument, unfinished
 from graphrag_agent.retrieval.stores.port import ChunkStore
 
 MOST_WAITING_CHUNKS = 2048
@@ -63,12 +63,7 @@ class Inbox:
 async def write_all(store: ChunkStore, inbox: Inbox, written: Written) -> None:
     """Write what comes, until the inbox is closed and empty. When it is cancelled, the batch at hand is finished."""
     while batch := await inbox.take():
-        writing = asyncio.ensure_future(_write_batch(store, batch, written))
-        try:
-            await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            await asyncio.wait([writing])  # it goes on in a thread, and whoever cancels may close the store next
-            raise
+        await _write_batch(store, batch, written)
 
 
 async def _write_batch(store: ChunkStore, batch: Sequence[PreparedDocument], written: Written) -> None:
@@ -88,25 +83,32 @@ async def _write_batch(store: ChunkStore, batch: Sequence[PreparedDocument], wri
 
 async def _try_to_write(store: ChunkStore, batch: Sequence[PreparedDocument]) -> Exception | None:
     try:
-        await _write(store, batch)
+        await store.turns.take(lambda: _write(store, batch))
     except Exception as error:
         return error
     return None
 
 
 async def _write(store: ChunkStore, batch: Sequence[PreparedDocument]) -> None:
-    ids = [prepared.document.id for prepared in batch]
-    old = [set(await store.chunk_ids(name)) for name in ids]
-    recorded = [name for name in ids if await store.content_hash(name) is not None]
-    for name in recorded:
-        await store.remove_document(name)
+    recorded = [item.document for item in batch if await store.content_hash(item.document.id) is not None]
+    for document in recorded:
+        await store.write_document(unfinished(document))
     if recorded:
         await store.flush()
     await store.write_chunks([record for prepared in batch for record in prepared.records])
     await store.flush()
-    for prepared, stored in zip(batch, old, strict=True):
-        gone = stored.difference(record.chunk.id for record in prepared.records)
-        if gone:
-            await store.remove_chunks(sorted(gone))
+    for prepared in batch:
+        await _keep_only(store, prepared)
         await store.write_document(prepared.document)
     await store.flush()
+
+
+async def _keep_only(store: ChunkStore, prepared: PreparedDocument) -> None:
+    """The document's chunks are these alone: old ones go, and so does what another process did to them meanwhile."""
+    stored = set(await store.chunk_ids(prepared.document.id))
+    gone = stored.difference(record.chunk.id for record in prepared.records)
+    if gone:
+        await store.remove_chunks(sorted(gone))
+    missing = [record for record in prepared.records if record.chunk.id not in stored]
+    if missing:
+        await store.write_chunks(missing)

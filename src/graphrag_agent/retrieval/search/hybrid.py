@@ -52,7 +52,7 @@ async def search(
     started = time.perf_counter()
     identifier = find_identifier(words)
     strategy = DIRECT if identifier else options.strategy
-    found = await Legs(legs, store, embedder, scope).find(words, strategy)
+    found = await Legs(legs, store, embedder, scope, max(CANDIDATES_PER_LEG, top_k)).find(words, strategy)
     chunks = found.chunks
     rankings = {name: result.ranking for name, result in found.lists.items()}
     fused = FUSIONS[options.fusion](rankings)

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from graphrag_agent.documents import Chunk
 from graphrag_agent.errors import KnowledgeBaseError
 from graphrag_agent.retrieval.embedders import Embedder
+from graphrag_agent.retrieval.function_words import weigh_terms
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.search.fusion import Ranking
 from graphrag_agent.retrieval.search.strategies import Expansion, Strategy, expand_query
 from graphrag_agent.retrieval.stores.port import ChunkStore, LegHit, Vector
-from graphrag_agent.retrieval.tokenizer import count_terms
 
 LEGS = ("bm25", "dense")
 CANDIDATES_PER_LEG = 50
@@ -67,6 +67,8 @@ class Legs(NamedTuple):
     store: ChunkStore
     embedder: Embedder | None
     scope: Scope
+    limit: int = CANDIDATES_PER_LEG
+    """Of one list."""
 
     async def find(self, words: str, strategy: Strategy) -> Found:
         """The query's lists and those of the strategy's extra queries; each votes once in the fusion.
@@ -125,8 +127,8 @@ class Legs(NamedTuple):
         more: dict[str, int] = {}
         try:
             if name == "bm25":
-                terms = await asyncio.to_thread(count_terms, words)  # the first call loads the stemmers
-                hits = await self.store.search_bm25(terms, self.scope, CANDIDATES_PER_LEG)
+                terms = await asyncio.to_thread(weigh_terms, words)  # the first call loads the stemmers
+                hits = await self.store.search_bm25(terms, self.scope, self.limit)
             elif self.embedder is None:
                 return LegResult([], {"skipped": "no embedder"})
             elif await self.store.profile() is None:
@@ -135,7 +137,7 @@ class Legs(NamedTuple):
                 raise vector
             else:
                 vector = await self.embedder.embed_query(words) if vector is None else vector
-                hits = await self.store.search_dense(vector, self.scope, CANDIDATES_PER_LEG)
+                hits = await self.store.search_dense(vector, self.scope, self.limit)
                 more = await self._pending()
         except Exception as error:  # what lies behind a network may fail; another leg still answers
             return LegResult([], {"failed": f"{type(error).__name__}: {error}"}, error)

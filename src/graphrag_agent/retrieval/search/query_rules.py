@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from graphrag_agent.retrieval.function_words import split_function_words
 from graphrag_agent.retrieval.tokenizer import tokenize
 
 _QUOTES = ('""', "“”", "«»", "「」", "『』")
@@ -22,30 +23,11 @@ _CONJUNCTION = re.compile(
 _MIN_PART_TERMS = 2
 """One word that stands beside "and" is seldom a question of its own."""
 
-_FUNCTION_TEXT = """
-a an the and or but if of in on at to for from by with about as into than then is are was were be been being do does
-did have has had can could may might must shall should will would i me my we us our you your he she it its they them
-their this that these those there here what which who whom whose when where why how much many please tell explain
-show find
-der die das den dem des ein eine einen einem einer eines und oder aber wenn von in im an am auf zu zum zur für mit bei
-aus als wie wann wo warum wer was welche welcher welches wird wurde werden ist sind war waren hat haben hatte kann
-können sie er es ich wir ihr
-и или но а если в во на за к у о об от до из с со по для при над под не что чем кто как какой какая какое какие когда
-где куда откуда почему зачем сколько это этот эта эти тот та те он она оно они был была было были есть
-le la les un une des du de et ou est sont qui que quoi quel quelle quels quelles comment pourquoi quand où dans sur
-pour par avec
-el los las una unos unas y o es son qué quién cuál cuáles cómo cuándo dónde por para con del al en
-"""
-_FUNCTION_WORDS = frozenset(_FUNCTION_TEXT.split())
-_QUESTION_PHRASES = re.compile(
-    "请问|请|告诉我|什么时候|为什么|什么|怎么样|怎么|怎样|如何|是否|多少|哪里|哪些|哪个|谁|吗|呢|吧|的|是|在"
-)
 _WORD = re.compile(r"[\w'’./@:+#-]+")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
 def extra_queries(query: str) -> list[str]:
-    """Other queries for the same question, the surest first; none for a query that is short and plain."""
+    """Other queries for the same question, the surest first; none for one of function words alone."""
     return [*_quoted(query), *_names(query), *_parts(query)] or _content_words(query)
 
 
@@ -58,8 +40,9 @@ def _quoted(query: str) -> Iterator[str]:
 def _names(query: str) -> list[str]:
     """Names of two words and more, where there are two such names: each may have a document of its own."""
     found = [match[0].split() for match in _NAME.finditer(query)]
+    function_words = split_function_words(query).function_words
     # a question begins with a capital too
-    names = [words[1:] if words[0].casefold() in _FUNCTION_WORDS else words for words in found]
+    names = [words[1:] if words[0] in function_words else words for words in found]
     several = [" ".join(words) for words in names if len(words) > 1]
     return several if len(several) > 1 else []
 
@@ -72,14 +55,10 @@ def _parts(query: str) -> list[str]:
 
 
 def _content_words(query: str) -> list[str]:
-    if _UNSPACED.search(query):
-        words = _QUESTION_PHRASES.sub(" ", query).split()
-    else:
-        words = [word for word in _WORD.findall(query) if word.casefold() not in _FUNCTION_WORDS]
-    return [" ".join(words)] if words else []
+    words = " ".join(_WORD.findall(split_function_words(query).rest))
+    return [words] if words else []
 
 
 def _terms(text: str) -> list[str]:
     """Index terms that carry meaning."""
-    words = [word for word in _WORD.findall(_QUESTION_PHRASES.sub(" ", text)) if word.casefold() not in _FUNCTION_WORDS]
-    return tokenize(" ".join(words))
+    return tokenize(split_function_words(text).rest)

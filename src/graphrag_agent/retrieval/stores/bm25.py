@@ -64,15 +64,15 @@ class BM25Index(BM25Okapi):  # type: ignore[misc]  # rank-bm25 has no types
             self._compact()
 
     def search(
-        self, terms: Mapping[str, int], limit: int, allows: Callable[[Hashable], bool] = lambda label: True
+        self, terms: Mapping[str, float], limit: int, allows: Callable[[Hashable], bool] = lambda label: True
     ) -> list[tuple[str, float]]:
         """Key and score, best first, of the texts with any of the terms and a label that is allowed."""
         scores = np.zeros(len(self._keys))
-        for term, count in terms.items():
+        for term, weight in terms.items():
             frequency = self._document_frequency.get(term, 0)
             if frequency:
                 slots, weights = self._postings[term]
-                scores[np.array(slots)] += count * lucene_idf(len(self), frequency) * np.array(weights)
+                scores[np.array(slots)] += weight * lucene_idf(len(self), frequency) * np.array(weights)
         found = np.flatnonzero(scores)
         found = found[self._candidates(allows)[found]]
         if len(found) > limit:

@@ -7,7 +7,7 @@ process out, and what was written is safe after `flush`.
 from __future__ import annotations
 
 import asyncio
-import os
+import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -21,9 +21,11 @@ from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.stores import payload
 from graphrag_agent.retrieval.stores.count_cache import CountCache
 from graphrag_agent.retrieval.stores.folder_lock import FolderLock
+from graphrag_agent.retrieval.stores.own_folder import CHUNKS, DOCUMENTS, refuse_foreign
 from graphrag_agent.retrieval.stores.points import SPARSE, SparseTerms, passage_terms, point_id, query_terms
-from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, StoreCounts, StoreProfile, Terms, Vector
+from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, QueryTerms, StoreCounts, StoreProfile, Vector
 from graphrag_agent.retrieval.stores.profile_file import load_profile, remove_profile, require_profile, save_profile
+from graphrag_agent.retrieval.stores.writer_turns import WriterTurns
 
 _DENSE = "dense"
 _PAGE = 1000
@@ -32,16 +34,20 @@ _HASH_ONLY = edge.PayloadSelector.Include([payload.TEXT_HASH])
 
 
 class EdgeStore:
-    """A `ChunkStore` in a folder; one process at a time. Raises StoreLockedError when another has it."""
+    """A `ChunkStore` in a folder; one process at a time.
+
+    Raises StoreLockedError when another has it, KnowledgeBaseError where its place is taken by files of somebody else.
+    """
 
     def __init__(self, folder: Path) -> None:
+        refuse_foreign(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = FolderLock(folder)
         try:
             self._folder = folder
             self._profile = load_profile(folder)
-            self._chunks = _open_shard(folder / "chunks", (*payload.ACCESS_FIELDS, payload.TEXT_HASH))
-            self._documents = _open_shard(folder / "documents", payload.ACCESS_FIELDS)
+            self._chunks = _open_shard(folder / CHUNKS, (*payload.ACCESS_FIELDS, payload.TEXT_HASH))
+            self._documents = _open_shard(folder / DOCUMENTS, payload.ACCESS_FIELDS)
             if self._profile is None:  # a kill may have left vectors that nobody knows the maker of
                 self._chunks.update(edge.UpdateOperation.delete_vector_name(_DENSE))
         except BaseException:
@@ -49,6 +55,7 @@ class EdgeStore:
             raise
         self._is_open = True
         self._counted = CountCache()
+        self.turns = WriterTurns()
         self._writing = threading.Lock()
         """Held where one write needs what another may change: the profile, or which chunks are stored."""
 
@@ -107,7 +114,7 @@ class EdgeStore:
                 raise
             return []  # the vectors were dropped meanwhile
 
-    async def search_bm25(self, terms: Terms, scope: Scope, limit: int) -> list[LegHit]:
+    async def search_bm25(self, terms: QueryTerms, scope: Scope, limit: int) -> list[LegHit]:
         if not terms or scope.is_empty:
             return []
         return await self._search(_sparse(query_terms(terms)), SPARSE, scope, limit)
@@ -246,7 +253,9 @@ class EdgeStore:
 
 def _open_shard(folder: Path, indexed: Sequence[str]) -> edge.EdgeShard:
     if not folder.exists():
-        fresh = folder.with_name(f"{folder.name}.{os.getpid()}.new")
+        for half_made in folder.parent.glob(f"{folder.name}.*new"):  # left by a kill, for the folder's lock is ours
+            shutil.rmtree(half_made)
+        fresh = folder.with_name(f"{folder.name}.new")
         fresh.mkdir()
         sparse = {SPARSE: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)}
         shard = edge.EdgeShard.create(str(fresh), edge.EdgeConfig(sparse_vectors=sparse, wal_enabled=False))

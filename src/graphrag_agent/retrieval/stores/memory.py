@@ -19,8 +19,9 @@ from graphrag_agent.retrieval.stores.bm25 import BM25Index
 from graphrag_agent.retrieval.stores.count_cache import CountCache
 from graphrag_agent.retrieval.stores.payload import text_hash
 from graphrag_agent.retrieval.stores.points import point_id
-from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, StoreCounts, StoreProfile, Terms, Vector
+from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, QueryTerms, StoreCounts, StoreProfile, Vector
 from graphrag_agent.retrieval.stores.profile_file import require_profile
+from graphrag_agent.retrieval.stores.writer_turns import WriterTurns
 
 T = TypeVar("T")
 _COLLECTION = "chunks"
@@ -32,6 +33,7 @@ class MemoryStore:
     """A `ChunkStore` for notebooks, tests and machines without an edge wheel."""
 
     def __init__(self) -> None:
+        self.turns = WriterTurns()
         self._lock = threading.RLock()  # local mode breaks under concurrent calls
         self._client = QdrantClient(":memory:")
         self._profile: StoreProfile | None = None
@@ -80,7 +82,7 @@ class MemoryStore:
     async def search_dense(self, vector: Vector, scope: Scope, limit: int) -> list[LegHit]:
         return [] if scope.is_empty else await self._locked(self._search_dense, vector, scope, limit)
 
-    async def search_bm25(self, terms: Terms, scope: Scope, limit: int) -> list[LegHit]:
+    async def search_bm25(self, terms: QueryTerms, scope: Scope, limit: int) -> list[LegHit]:
         return [] if scope.is_empty else await self._locked(self._search_bm25, terms, scope, limit)
 
     async def write_document(self, document: Document) -> None:
@@ -217,7 +219,7 @@ class MemoryStore:
         hits = [LegHit(self._chunks[(point.payload or {})["id"]], round(point.score, _DIGITS)) for point in points]
         return sorted(hits, key=lambda hit: (-hit.score, hit.chunk.id))
 
-    def _search_bm25(self, terms: Terms, scope: Scope, limit: int) -> list[LegHit]:
+    def _search_bm25(self, terms: QueryTerms, scope: Scope, limit: int) -> list[LegHit]:
         index = self._indexes.get(scope.tenant)
         if index is None:
             return []

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from graphrag_agent.errors import MissingExtraError, SettingsError
+from graphrag_agent.retrieval.stores.own_folder import refuse_foreign
 from graphrag_agent.retrieval.stores.port import ChunkStore
 from graphrag_agent.retrieval.stores.server_address import QdrantServer, is_server
 from graphrag_agent.retrieval.stores.sharing import share_store
@@ -26,7 +27,7 @@ def has_folder(location: Location) -> bool:
 def open_store(location: Location) -> ChunkStore:
     """The store at ":memory:", on a server, or in a folder, which is made if need be and shared within the process.
 
-    A server is not asked yet.
+    A server is not asked yet. Raises KnowledgeBaseError for a folder in which the store would write into other files.
     """
     if not has_folder(location):
         if str(location) == MEMORY:
@@ -36,6 +37,7 @@ def open_store(location: Location) -> ChunkStore:
     folder = checked_folder(location)
     if find_spec("qdrant_edge") is None or find_spec("portalocker") is None:
         raise MissingExtraError(f"a knowledge base in a folder ({str(folder)!r})", "local")
+    refuse_foreign(folder)  # here too: to share a folder is to write a lock file into it
     return cast(ChunkStore, share_store(folder, import_module(f"{_PACKAGE}.edge").EdgeStore))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from zlib import crc32
 
-from graphrag_agent.retrieval.stores.port import Terms
+from graphrag_agent.retrieval.stores.port import QueryTerms, Terms
 from graphrag_agent.retrieval.stores.term_weights import term_weight
 
 SPARSE = "bm25"
@@ -33,9 +33,9 @@ def passage_terms(terms: Terms) -> SparseTerms:
     return _sparse({term: term_weight(count, length) for term, count in terms.items()})
 
 
-def query_terms(terms: Terms) -> SparseTerms:
-    """What is asked: each term as often as the query has it."""
-    return _sparse({term: float(count) for term, count in terms.items()})
+def query_terms(terms: QueryTerms) -> SparseTerms:
+    """What is asked: each term with its weight in the query."""
+    return _sparse({term: float(weight) for term, weight in terms.items()})
 
 
 def _sparse(weights: Mapping[str, float]) -> SparseTerms:

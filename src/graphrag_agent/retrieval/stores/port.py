@@ -7,10 +7,13 @@ from typing import NamedTuple, Protocol
 
 from graphrag_agent.documents import Chunk, Document
 from graphrag_agent.retrieval.scope import Scope
+from graphrag_agent.retrieval.stores.writer_turns import WriterTurns
 
 Vector = Sequence[float]
 Terms = Mapping[str, int]
 """Token -> how often it occurs in the text."""
+QueryTerms = Mapping[str, float]
+"""Token -> its weight in the query, above 0: the score has each term's BM25 score times this."""
 
 
 class ChunkRecord(NamedTuple):
@@ -49,9 +52,13 @@ class ChunkStore(Protocol):
     """Chunks and documents of all tenants; every read takes a scope and applies it before scoring.
 
     Methods are async; implementations over blocking engines move the call to a thread. Writes of one document become
-    visible chunk by chunk, so its `Document` is written last and removed first: chunks without a record are unfinished.
+    visible chunk by chunk, so its `Document` is written last: chunks without a record, or with one that has no content
+    hash, are unfinished.
     BM25 statistics are those of the scope's tenant, so nobody's scores tell what another tenant has.
     """
+
+    turns: WriterTurns
+    """Taken by whoever writes or removes whole documents, for a document's record and chunks are several writes."""
 
     async def profile(self) -> StoreProfile | None:
         """What the vectors were made with; None before the first vector is written."""
@@ -109,7 +116,7 @@ class ChunkStore(Protocol):
         """Best cosine similarity first."""
         ...
 
-    async def search_bm25(self, terms: Terms, scope: Scope, limit: int) -> list[LegHit]:
+    async def search_bm25(self, terms: QueryTerms, scope: Scope, limit: int) -> list[LegHit]:
         """Best BM25 score first; chunks without any of the terms are left out."""
         ...
 

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 from graphrag_agent.errors import EmbedderMismatchError, KnowledgeBaseError
+from graphrag_agent.retrieval.stores.own_folder import PROFILE_NAME
 from graphrag_agent.retrieval.stores.port import StoreProfile
-
-_NAME = "profile.json"
 
 
 def require_profile(stored: StoreProfile | None, embedder: str) -> None:
@@ -31,7 +30,7 @@ def refuse_other_embedder(stored: StoreProfile | None, given: str | None, *, wri
 
 def load_profile(folder: Path) -> StoreProfile | None:
     """None where no vector was written yet. Raises KnowledgeBaseError for a file that says something else."""
-    path = folder / _NAME
+    path = folder / PROFILE_NAME
     if not path.exists():
         return None
     try:
@@ -45,11 +44,11 @@ def load_profile(folder: Path) -> StoreProfile | None:
 
 def save_profile(folder: Path, profile: StoreProfile) -> None:
     """All or nothing: a kill leaves the old file or the new one."""
-    fresh = folder / f"{_NAME}.new"
+    fresh = folder / f"{PROFILE_NAME}.new"
     fresh.write_text(json.dumps(profile._asdict()), encoding="utf-8")
-    fresh.replace(folder / _NAME)
+    fresh.replace(folder / PROFILE_NAME)
 
 
 def remove_profile(folder: Path) -> None:
     """As if no vector had been written; none there is fine."""
-    (folder / _NAME).unlink(missing_ok=True)
+    (folder / PROFILE_NAME).unlink(missing_ok=True)

@@ -13,13 +13,14 @@ from graphrag_agent.errors import KnowledgeBaseError
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.stores import payload
 from graphrag_agent.retrieval.stores.points import SPARSE, SparseTerms, passage_terms, point_id, query_terms
-from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, StoreCounts, StoreProfile, Terms, Vector
+from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, QueryTerms, StoreCounts, StoreProfile, Vector
 from graphrag_agent.retrieval.stores.profile_file import require_profile
-from graphrag_agent.retrieval.stores.server_address import QdrantServer
+from graphrag_agent.retrieval.stores.server_address import QdrantServer, parse_address
 from graphrag_agent.retrieval.stores.server_calls import RefusedRequestError, ServerCalls
 from graphrag_agent.retrieval.stores.server_collections import PROFILE_POINT, ServerCollections, vector_name
 from graphrag_agent.retrieval.stores.server_counts import RecentCounts
 from graphrag_agent.retrieval.stores.server_points import ServerPoints, match, scope_filter
+from graphrag_agent.retrieval.stores.writer_turns import shared_turns
 
 _HASHES_A_QUERY = 500
 
@@ -34,6 +35,7 @@ class ServerStore:
     def __init__(self, server: QdrantServer, *, calls: ServerCalls | None = None) -> None:
         self._calls = calls or ServerCalls(server)
         self._collections = ServerCollections(self._calls, server)
+        self.turns = shared_turns((parse_address(server).url, server.prefix))
         ordering = models.WriteOrdering(server.write_ordering)
         self._chunks = ServerPoints(self._calls, self._collections.chunks, ordering)
         self._documents = ServerPoints(self._calls, self._collections.documents, ordering)
@@ -106,7 +108,7 @@ class ServerStore:
                 raise
             return []  # the vectors were dropped meanwhile
 
-    async def search_bm25(self, terms: Terms, scope: Scope, limit: int) -> list[LegHit]:
+    async def search_bm25(self, terms: QueryTerms, scope: Scope, limit: int) -> list[LegHit]:
         if not terms or scope.is_empty:
             return []
         corpus = models.IdfCorpusParams(corpus=models.Filter(must=[match("tenant", [scope.tenant])]))

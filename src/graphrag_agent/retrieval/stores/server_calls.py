@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx
 from pydantic import ValidationError
@@ -33,6 +33,8 @@ _READ_TRIES, _WRITE_TRIES = 4, 8
 _WRITE_PATIENCE = 6
 """How many times longer than a read a write may take: it waits out a node's restart."""
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.1, 5.0
+_END_SECONDS = 0.001
+"""Until a try whose time is over is looked for again."""
 _PASSING = {408, 429, 500, 502, 503, 504}
 _REMEDY = "start it, or check GRAPHRAG_KB and the network"
 _GARBLED = (json.JSONDecodeError, UnicodeDecodeError)
@@ -66,6 +68,8 @@ class ServerCalls:
         """Grows with each write, when it begins and when it ends."""
         self._is_closed = False
         self._is_checked = False
+        self._under_way: dict[asyncio.Timeout, asyncio.Task[Any] | None] = {}
+        """The time of each try that is on its way, and its task."""
 
     @property
     def server_seconds(self) -> int:
@@ -90,11 +94,20 @@ class ServerCalls:
             self.writes += 1
 
     async def aclose(self) -> None:
-        """Close the connections, from any loop; a second call does nothing."""
+        """Close the connections, from any loop; a second call does nothing. What is under way fails."""
+        await on_background_loop(self._end())
+
+    async def _end(self) -> None:
+        """On the background loop, where no try can make a client, or a connection, behind our back."""
         self._is_closed = True
+        while self._under_way:  # a connection that is made after its client was closed would stay open
+            for clock, task in self._under_way.items():
+                if not clock.expired() and not (task and task.cancelling()):
+                    clock.reschedule(0.0)
+            await asyncio.sleep(_END_SECONDS)
         client, self._client = self._client, None
         if client is not None:
-            await on_background_loop(client.close())
+            await client.close()
 
     async def _ask(self, request: Request[T], seconds: float, tries: int) -> T:
         return await on_background_loop(self._guarded(request, seconds, tries))
@@ -116,13 +129,19 @@ class ServerCalls:
         for attempt in range(1, tries + 1):
             patience = min(seconds / 2, deadline - time.monotonic())
             try:
-                async with asyncio.timeout(patience):
-                    return await self._send(request)
+                async with asyncio.timeout(patience) as clock:
+                    self._under_way[clock] = asyncio.current_task()
+                    try:
+                        return await self._send(request)
+                    finally:
+                        del self._under_way[clock]
             except RefusedRequestError as refusal:
                 return refusal
             except _FAILURES as error:
                 if (refused := self._refusal(error)) is not None:
                     return refused
+                if self._is_closed:
+                    return _closed()
                 wait = _wait_seconds(error, attempt)
                 if attempt == tries or time.monotonic() + wait >= deadline:
                     reason = _reason(error, patience)
@@ -132,7 +151,7 @@ class ServerCalls:
 
     async def _send(self, request: Request[T]) -> T:
         if self._is_closed:  # perhaps between two tries
-            raise RefusedRequestError("the knowledge base is closed: open it again", 0)
+            raise _closed()
         if self._client is None:
             self._client = AsyncQdrantClient(
                 url=self._address.url,
@@ -167,6 +186,10 @@ class ServerCalls:
     @property
     def _name(self) -> str:
         return f"the Qdrant server {self._address.url}"
+
+
+def _closed() -> RefusedRequestError:
+    return RefusedRequestError("the knowledge base is closed: open it again", 0)
 
 
 def _wait_seconds(error: Exception, attempt: int) -> float:

@@ -43,16 +43,19 @@ export async function call(method, path, body) {
   return reply.status === 204 ? null : reply.json();
 }
 
-// Calls `take` with each event of the turn; a connection that breaks is taken up where it was.
+// Calls `take` with each event of the turn; a connection that breaks is taken up where it was. Only tries that bring
+// nothing count: a proxy may cut a long turn many times.
 export async function follow(method, path, body, take, signal) {
   let last = "";
   let ended = false;
+  let tries = 0;
   const note = (event) => {
     last = event.event_id || last;
     ended = ["turn_ended", "error", "client_tools"].includes(event.type);
     take(event);
   };
-  for (let tries = 0; !ended; tries += 1) {
+  while (!ended) {
+    const before = last;
     try {
       const again = `api/turns/${encodeURIComponent(last.split(":")[0])}/events`;
       const reply = last
@@ -62,12 +65,12 @@ export async function follow(method, path, body, take, signal) {
       if (!ended && !last) throw new Problem("network", "");
     } catch (error) {
       const isCut = error.name !== "AbortError" && (!(error instanceof Problem) || error.code === "network");
-      if (!isCut || !last || tries >= RETRIES) throw isCut ? new Problem("network", "") : error;
+      if (!isCut || !last) throw isCut ? new Problem("network", "") : error;
     }
-    if (!ended) {
-      if (tries >= RETRIES) throw new Problem("network", "");
-      await new Promise((resolve) => setTimeout(resolve, 300 * 2 ** tries));
-    }
+    if (ended) return;
+    tries = last === before ? tries + 1 : 0;
+    if (tries >= RETRIES) throw new Problem("network", "");
+    await new Promise((resolve) => setTimeout(resolve, 300 * 2 ** tries));
   }
 }
 

@@ -77,9 +77,19 @@ function removeAfter(node) {
   while (node?.nextElementSibling) node.nextElementSibling.remove();
 }
 
+function isAtEnd() {
+  const log = at("messages");
+  return log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+}
+
 function toEnd() {
   const log = at("messages");
   log.scrollTop = log.scrollHeight;
+}
+
+// Keys that an input method takes: Safari ends its composition before the key comes, and tells 229 only.
+function isComposing(event) {
+  return event.isComposing || event.keyCode === 229;
 }
 
 // ---- the turn that runs
@@ -98,7 +108,7 @@ async function run(method, path, body, answer) {
     if (error.name === "AbortError") return;
     showError(error);
     if (turn.refused && turn.question) turn.refused();
-    else await redraw();
+    else if (!(await redraw())) leaveOff(turn);
   } finally {
     if (state.running === turn) {
       state.running = null;
@@ -106,6 +116,12 @@ async function run(method, path, body, answer) {
       if (at("status").dataset.kind !== "done") status("");
     }
   }
+}
+
+// What can't be read again stays as it is, and looks as if nothing goes on.
+function leaveOff(turn) {
+  turn.answer?.body.classList.remove("pending");
+  for (const { step } of turn.searches.values()) if (step.className === "running") step.className = "failed";
 }
 
 function takeEvent(turn, event) {
@@ -126,7 +142,7 @@ function begin(turn, event) {
   turn.thread = event.thread;
   if (!state.thread) {
     state.thread = event.thread;
-    history.replaceState(null, "", `#${event.thread}`);
+    history.replaceState(null, "", hashOf(event.thread));
   }
   if (turn.question) {
     turn.question.node.remove();
@@ -154,9 +170,9 @@ function write(turn, event) {
   requestAnimationFrame(() => {
     turn.isDrawn = true;
     if (turn.isShown) return;
-    const isAtEnd = at("messages").scrollHeight - at("messages").scrollTop - at("messages").clientHeight < 80;
+    const wasAtEnd = isAtEnd();
     turn.answer.body.replaceChildren(renderMarkdown(turn.text));
-    if (isAtEnd) toEnd();
+    if (wasAtEnd) toEnd();
   });
 }
 
@@ -177,14 +193,15 @@ function search(turn, event) {
   step.className = "running";
   step.append(text);
   turn.steps.append(step);
-  turn.searches.set(event.id, step);
+  turn.searches.set(event.id, { step, isSearch: Boolean(query) });
   toEnd();
 }
 
 function searched(turn, event) {
-  const step = turn.searches.get(event.id);
+  const { step, isSearch } = turn.searches.get(event.id) || {};
   if (!step) return;
   step.className = event.is_error ? "failed" : "ended";
+  if (!event.is_error && !event.found && !isSearch) return status("waiting");  // it worked, and was to find nothing
   const name = event.is_error ? "failed" : event.found ? "found" : "nothing";
   step.append(` — ${label(name, { count: event.found })}`);
   status(name, { count: event.found });
@@ -192,6 +209,7 @@ function searched(turn, event) {
 
 function end(turn, event) {
   turn.isShown = true;
+  const wasAtEnd = isAtEnd();
   turn.answer.body.classList.remove("pending");
   if (turn.ready) {
     showAnswer({ id: turn.ready.message_id, text: turn.ready.text, citations: turn.ready.citations, outcome: event.outcome }, turn.answer);
@@ -204,6 +222,7 @@ function end(turn, event) {
     if (last && asked) last.querySelector(".actions").append(button(label("regenerate"), () => regenerate(asked, last)));
     status("stopped", {}, "done");
   }
+  if (wasAtEnd) toEnd();
 }
 
 function ask(question) {
@@ -259,8 +278,8 @@ function edit(message, shown) {
     run("POST", messagePath(message.id, "edit"), { text, stream: true, context: { locale: currentLocale() } }, null);
   });
   box.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") close();
-    else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    if (event.key === "Escape" && !isComposing(event)) close();
+    else if (event.key === "Enter" && !event.shiftKey && !isComposing(event)) {
       event.preventDefault();
       form.requestSubmit();
     }
@@ -369,7 +388,7 @@ async function openThread(id) {
   clear();
   state.thread = id;
   closeList();
-  history.replaceState(null, "", `#${id}`);
+  history.replaceState(null, "", hashOf(id));
   try {
     const told = await call("GET", `api/threads/${encodeURIComponent(id)}`);
     if (state.thread !== id) return;
@@ -386,9 +405,10 @@ async function openThread(id) {
 
 async function redraw() {
   const told = await call("GET", `api/threads/${encodeURIComponent(state.thread)}`).catch(() => null);
-  if (!told || told.id !== state.thread) return;
+  if (!told || told.id !== state.thread) return false;
   at("messages").replaceChildren();
   draw(told.messages);
+  return true;
 }
 
 function draw(messages) {
@@ -398,6 +418,18 @@ function draw(messages) {
   }
   at("welcome").hidden = messages.length > 0;
   toEnd();
+}
+
+function hashOf(thread) {
+  return `#${encodeURIComponent(thread)}`;
+}
+
+function threadIn(hash) {
+  try {
+    return decodeURIComponent(hash.slice(1));
+  } catch {
+    return hash.slice(1);  // typed by hand, with a percent sign
+  }
 }
 
 function closeList() {
@@ -421,7 +453,7 @@ function relabel() {
 async function start() {
   try {
     await listThreads();
-    if (location.hash.length > 1) await openThread(decodeURIComponent(location.hash.slice(1)));
+    if (location.hash.length > 1) await openThread(threadIn(location.hash));
   } catch (error) {
     showError(error);
   }
@@ -435,13 +467,13 @@ at("ask").addEventListener("submit", (event) => {
   ask(question);
 });
 at("question").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+  if (event.key === "Enter" && !event.shiftKey && !isComposing(event)) {
     event.preventDefault();
     at("ask").requestSubmit();
   }
 });
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && state.running && !at("token-dialog").open) stop();
+  if (event.key === "Escape" && !isComposing(event) && state.running && !at("token-dialog").open) stop();
 });
 at("stop").addEventListener("click", stop);
 at("new-thread").addEventListener("click", () => {

@@ -6,7 +6,7 @@ export const LABELS = {
     threads: "Conversations", newThread: "New conversation", noThreads: "No conversations yet.", more: "Show more",
     welcome: "Ask a question. The answer names the passages that it rests on.",
     question: "Question", placeholder: "Ask a question …", send: "Send", stop: "Stop",
-    searching: "Searching: {query}", working: "Working: {name}", found: "{count} passages found", nothing: "nothing found",
+    searching: "Searching: {query}", working: "Working: {name}", found: "passages found: {count}", nothing: "nothing found",
     failed: "did not work", thinking: "Thinking …", writing: "Writing the answer …", waiting: "Working …", done: "The answer is there.",
     sources: "Sources", searches: "Searches", page: "page {page}", cited: "Source {number}: {title}",
     stale: "This passage has changed or is no longer available.",

@@ -1,5 +1,6 @@
 """Calls as models really send them."""
 
+import json
 from typing import Any
 
 import pytest
@@ -75,3 +76,12 @@ def test_every_call_ends_with_a_name_and_an_id_of_its_own(given_calls: list[Any]
     assert len(set(ids)) == len(ids)
     assert all(ids)
     assert all(call["name"] for call in calls_of(message))
+
+
+def test_arguments_in_a_wrapper_may_be_json_in_a_string():
+    uses = [{"recipient_name": "functions.knowledge_search", "parameters": '{"query": "a"}'}]
+    for inside in (uses, json.dumps(uses)):
+        (opened,) = tidy(made("multi_tool_use.parallel", tool_uses=inside)).tool_calls
+        assert (opened["name"], opened["args"]) == ("knowledge_search", {"query": "a"})
+    (unread,) = tidy(made("wrapper", tool_uses=[{"name": "kb.search", "parameters": "a"}])).tool_calls
+    assert unread["args"] == "a"

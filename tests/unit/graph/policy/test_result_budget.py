@@ -103,6 +103,11 @@ def test_kept_passages_are_exact_beginnings_of_the_found_ones(lengths: list[int]
     assert tokens_shown([fitted]) <= max(limit, 200) * 0.5 + 60
 
 
+def test_a_short_result_stays_whole_when_nothing_is_left():
+    results = [tool_message(CALL, text) for text in ("", "42", "x" * 200)]
+    assert fit_results(results, shown=1000, limit=1000) == results
+
+
 def test_earlier_results_count():
     (fitted,) = fit_results([found("word " * 50)], shown=390, limit=400)
     assert read_evidence([fitted]) == {}
@@ -121,3 +126,13 @@ def test_results_never_exceed_the_limit_by_more_than_their_notes(texts: list[str
     assert len(fitted) == len(texts)
     note_and_start = 300 / 0.8  # 200 characters are kept of each, and a note
     assert tokens_shown(fitted) <= max(0, limit - shown) + len(texts) * note_and_start
+
+
+def test_a_result_that_is_cut_again_still_tells_its_true_length():
+    result = tool_message({"id": "1", "name": "dump"}, "some words of data; " * 500)
+    (once,) = fit_results([result], shown=0, limit=1_000)
+    assert fit_results([once], shown=0, limit=1_000) == [once]
+    (twice,) = fit_results([once], shown=900, limit=1_000)
+    assert len(twice.text) < len(once.text)
+    assert twice.text.count("were left out") == 1
+    assert "of 10000 characters were left out" in twice.text

@@ -1,10 +1,18 @@
+import re
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphrag_agent.retrieval.ingestion.chunking import MAX_PASSAGE_TOKENS, SMALL_PASSAGE_TOKENS, split_document
+from graphrag_agent.retrieval.ingestion.chunking import (
+    _SENTENCE,
+    MAX_HEADING_TOKENS,
+    MAX_PASSAGE_TOKENS,
+    SMALL_PASSAGE_TOKENS,
+    split_document,
+)
 from graphrag_agent.retrieval.ingestion.parsing import ParsedDocument, Section, find_files, parse_file
 from graphrag_agent.retrieval.ingestion.parsing.markdown import parse_markdown
 from graphrag_agent.token_estimate import estimate_tokens
@@ -28,6 +36,9 @@ PIECES = [
     "\u3000",
     "x" * 900,
     "中" * 500,
+    "\n" * 60,
+    "\r\n \t" * 900,
+    f"# {'中' * 190}\n",
 ]
 
 
@@ -54,6 +65,20 @@ def test_a_short_document_is_one_passage_with_its_heading() -> None:
 def test_headings_go_with_the_text_below_and_end_a_passage() -> None:
     found = [(p.heading, p.text) for p in split_document(markdown("# A\n\n## B\n\none\n\n## C\n\ntwo\n\n## D\n"))]
     assert found == [("A > B", "# A\n\n## B\n\none"), ("A > C", "## C\n\ntwo"), ("A > D", "## D")]
+
+
+@pytest.mark.parametrize("kind", ["text", "## B", "| a | b |\n| - | - |", "```\ncode\n```"])
+@pytest.mark.parametrize("blank", ["\n" * 100, "\r\n" * 3000, " \t\n" * 40_000], ids=["some", "many", "endless"])
+def test_a_passage_carries_no_endless_blanks_below_a_heading(blank: str, kind: str) -> None:
+    text = f"# Pump warranty\n{blank}{kind}\n"
+    found = [(passage.heading.split(" > ")[0], passage.text) for passage in split_document(markdown(text))]
+    assert found == [("Pump warranty", "# Pump warranty"), ("Pump warranty", kind)]
+
+
+def test_a_long_heading_opens_a_full_passage() -> None:
+    heading, sentence = f"# {'长' * 190}", "员工每年享有十五天年假。" * 60
+    passages = split_document(markdown(f"{heading}\n\n{sentence}"))
+    assert passages[0].text.startswith(f"{heading}\n\n员工") and passages[0].text.endswith("。")
 
 
 def test_hard_wrapped_prose_is_cut_between_sentences() -> None:
@@ -113,6 +138,23 @@ def test_no_sentence_is_cut(language: str, data: st.DataObject) -> None:
         position += len(sentence) + len(blank)
     for passage in split_document(ParsedDocument(text, "T", "txt", (Section(0, len(text)),))):
         assert passage.end in ends, passage.text[-60:]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.text(alphabet="。！？｡”」』とを，、.!?…\"' \n\u3000aБ中1", max_size=40))
+def test_cuts_after_stops_are_those_from_any_place_in_a_row_of_them(text: str) -> None:
+    from_any_place = _SENTENCE.replace("(?<![。！？｡])", "", 1)
+    assert from_any_place != _SENTENCE
+    spans = [found.span() for found in re.finditer(from_any_place, text)]
+    assert [found.span() for found in re.finditer(_SENTENCE, text)] == spans
+
+
+@pytest.mark.parametrize("end", ["と", "」" * 1000 + "と"], ids=["stops", "stops and brackets"])
+def test_a_row_of_stops_that_ends_no_sentence_is_cut_in_linear_time(end: str) -> None:
+    text = "。" * 200_000 + end
+    started = time.process_time()
+    assert len(split_document(ParsedDocument(text, "T", "txt", (Section(0, len(text)),)))) > 100
+    assert time.process_time() - started < 10  # a minute where every stop begins a search of its own, else one second
 
 
 def test_a_sentence_longer_than_a_passage_is_cut_at_clauses_then_words() -> None:
@@ -180,8 +222,7 @@ def test_passages_are_exact_and_cover_everything(text: str) -> None:
     parsed = markdown(text)
     check_exact(parsed)
     check_exact(ParsedDocument(text, "T", "txt", (Section(0, len(text)),)))
-    headings = 2 * estimate_tokens("# H\n" * 30)
-    assert all(estimate_tokens(p.text) <= MOST_TOKENS + headings for p in split_document(parsed))
+    assert all(estimate_tokens(p.text) <= MAX_PASSAGE_TOKENS + MAX_HEADING_TOKENS for p in split_document(parsed))
 
 
 @settings(max_examples=40, deadline=None)

@@ -5,6 +5,8 @@ import pytest
 
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.retrieval.ingestion.parsing import find_files
+from graphrag_agent.retrieval.knowledge_base import KnowledgeBase
+from tests.hashing_embeddings import HashingEmbeddings
 
 Write = Callable[[str, bytes | str], Path]
 
@@ -32,6 +34,23 @@ def test_link_loops_end_and_a_broken_link_is_kept_to_be_reported(write: Write, t
     assert names(find_files([tmp_path]), tmp_path) == ["a/broken.md", "a/one.md"]
 
 
+@pytest.mark.parametrize("kb", [".", "kb", "deep/kb"])
+def test_what_a_knowledge_base_keeps_is_skipped_and_what_lies_beside_it_is_not(
+    write: Write, tmp_path: Path, kb: str
+) -> None:
+    write(f"{kb}/mine.md", "# Mine\n\nhello")
+    write(f"{kb}/mine/profile.json", '{"of": "a user"}')
+    expected = names(find_files([tmp_path]), tmp_path)
+    with KnowledgeBase.open(tmp_path / kb, embedder=HashingEmbeddings()) as knowledge:
+        for _ in range(2):
+            knowledge.ingest(tmp_path / kb / "mine.md")
+            assert (tmp_path / kb / "profile.json").is_file()
+            assert names(find_files([tmp_path]), tmp_path) == expected
+    assert find_files([tmp_path / kb / "chunks"]) == []
+
+
 def test_a_missing_path_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="gone: no such file or folder; check the path"):
         find_files([tmp_path / "gone"])
+    with pytest.raises(SettingsError, match="'': no such file or folder; check the path"):
+        find_files([""])

@@ -34,7 +34,7 @@ Text.
 
 
 def parts(text: str) -> list[tuple[str, str, str]]:
-    return [(s.kind, s.heading, text[s.start : s.end].strip()) for s in outline(text).sections]
+    return [(s.kind, s.heading, text[s.start : s.end].strip()) for s in outline(text, hides_addresses=True).sections]
 
 
 def test_sections_follow_headings_and_blocks() -> None:
@@ -95,3 +95,51 @@ def test_sections_cover_any_text_without_overlap(text: str) -> None:
         assert not text[position : section.start].strip()
         position = section.end
     assert not text[position:].strip()
+
+
+LINKED = """# Travel
+
+Ask your [official][ao], who is named in the [guide].
+
+[ao]: /travel/faq/#who "Who it is"
+[guide]:
+  https://example.com/guide
+[ao]: /other
+
+## Help
+
+[Note]: this is no link.
+[^1]: Footnote
+
+[help]: mailto:help@example.com
+"""
+
+
+def test_addresses_that_are_listed_apart_are_in_no_section() -> None:
+    assert parts(LINKED) == [
+        ("heading", "Travel", "# Travel"),
+        ("prose", "Travel", "Ask your [official][ao], who is named in the [guide]."),
+        ("heading", "Travel > Help", "## Help"),
+        ("prose", "Travel > Help", "[Note]: this is no link.\n[^1]: Footnote"),
+    ]
+
+
+def test_in_code_they_are_code() -> None:
+    assert parts("```\n[a]: /x\n```\n") == [("code", "", "```\n[a]: /x\n```")]
+
+
+def test_a_word_behind_a_name_is_no_address() -> None:
+    chat = "[Ann]: Yes\n\n[1]: Smith_2020\n\n[电]: 010-1234\n"
+    assert parts(chat) == [("prose", "", chat.strip())]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="[]:/a> \n-`#", max_size=60))
+def test_only_lines_with_an_address_are_left_out(text: str) -> None:
+    position, left_out = 0, ""
+    for section in outline(text, hides_addresses=True).sections:
+        assert position <= section.start < section.end <= len(text)
+        left_out += text[position : section.start]
+        position = section.end
+    left_out += text[position:]
+    assert not left_out.strip() or ("[" in left_out and "]:" in left_out)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -87,6 +87,50 @@ def test_a_file_that_fails_now_keeps_what_is_stored_of_it(knowledge: KnowledgeBa
     assert [Path(failed.path).name for failed in report.failed] == ["b.md"]
     assert (report.updated, report.unchanged, report.missing) == (0, 2, ())
     assert "docs/b.md" in found(knowledge, "first", ACME)
+
+
+class Killed(BaseException):
+    """Nothing of ours catches it."""
+
+
+def stopped_before_chunks_change(
+    knowledge: KnowledgeBase, monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]
+) -> None:
+    """As a kill would, after the first flush."""
+
+    async def die(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as dying:
+        dying.setattr(knowledge._store._shared.store, "write_chunks", die)
+        dying.setattr(knowledge._store._shared.store, "remove_chunks", die)
+        with pytest.raises(Killed):
+            work()
+
+
+@pytest.mark.parametrize("work", ["update", "delete"])
+def test_an_update_sees_what_a_kill_left_half_written_or_half_deleted(
+    knowledge: KnowledgeBase, docs: Path, monkeypatch: pytest.MonkeyPatch, work: str
+) -> None:
+    rewrite(docs / "b.md")
+    [name] = [document.id for document in knowledge.documents(ACME) if document.source == "docs/b.md"]
+    act = {"update": lambda: knowledge.update(scope=ACME), "delete": lambda: knowledge.delete(name, ACME)}[work]
+    stopped_before_chunks_change(knowledge, monkeypatch, act)
+    assert knowledge.update(scope=ACME) == UpdateReport(updated=1, unchanged=2)
+    assert (found(knowledge, "second", ACME), found(knowledge, "first", ACME)) == (
+        {"docs/b.md"},
+        {"docs/a.md", "docs/c.md"},
+    )
+
+
+def test_what_a_kill_left_half_written_is_removed_where_its_file_is_missing(
+    knowledge: KnowledgeBase, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rewrite(docs / "b.md")
+    stopped_before_chunks_change(knowledge, monkeypatch, lambda: knowledge.update(scope=ACME))
+    (docs / "b.md").unlink()
+    assert knowledge.update(scope=ACME, remove_missing=True).removed == 1
+    assert found(knowledge, "first", ACME) == {"docs/a.md", "docs/c.md"}
 
 
 def test_a_link_that_now_leads_elsewhere_is_no_document_of_ours(

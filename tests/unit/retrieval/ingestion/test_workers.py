@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from graphrag_agent.retrieval.ingestion.workers.answer import read_answer
 from graphrag_agent.retrieval.ingestion.workers.pool import WorkerPool
 from graphrag_agent.retrieval.ingestion.workers.process import WorkerProcess
 from graphrag_agent.retrieval.ingestion.workers.team import ReadFile, Team
+from tests.waiting import is_running, until_here
 
 PROGRAM = """
 import json, os, sys, time
@@ -74,14 +75,6 @@ class Desk:
 def pid_of(found: ReadFile | BaseException) -> int:
     assert isinstance(found, ReadFile), found
     return int(found.answer.text.split()[0])
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 @pytest.fixture
@@ -143,17 +136,31 @@ async def test_workers_get_no_keys(desk: Desk, monkeypatch: pytest.MonkeyPatch) 
 
 
 async def test_who_stops_waiting_ends_the_worker(desk: Desk) -> None:
-    began = time.monotonic()
     reading = asyncio.create_task(desk.read_all(b"hang", b"hang", b"hang"))
-    await asyncio.sleep(0.5)
+    await until_here(lambda: len(desk.pool._lent) == 2)
     pids = [worker._process.pid for worker in desk.pool._lent]
-    assert len(pids) == 2
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
-    while any(map(is_running, pids)):
-        assert time.monotonic() < began + 8
-        await asyncio.sleep(0.05)
+    await until_here(lambda: not any(map(is_running, pids)), seconds=8)
+
+
+async def test_a_worker_that_starts_for_one_who_stopped_waiting_ends_too(desk: Desk) -> None:
+    start, may_start, started = desk.pool._start, threading.Event(), list[WorkerProcess]()
+
+    def late() -> WorkerProcess:
+        may_start.wait()
+        started.append(start())
+        return started[-1]
+
+    desk.pool._start = late
+    reading = asyncio.create_task(desk.read_all(b"x"))
+    await until_here(lambda: desk.pool._slots._value == 1)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    may_start.set()
+    await until_here(lambda: started and not is_running(started[0]._process.pid))
 
 
 async def test_a_file_that_shrinks_while_it_is_read_is_an_error(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from graphrag_agent.retrieval.ingestion.writing import Inbox, write_all
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.retrieval.stores.memory import MemoryStore
 from graphrag_agent.retrieval.stores.port import ChunkRecord
+from tests.waiting import until_here
 
 
 class NotedStore(MemoryStore):
@@ -29,7 +31,7 @@ class NotedStore(MemoryStore):
         await super().write_chunks(records)
 
     async def write_document(self, document) -> None:
-        self.steps.append("record")
+        self.steps.append("record" if document.content_hash else "unfinished")
         await super().write_document(document)
 
     async def remove_document(self, document_id: str) -> None:
@@ -68,12 +70,12 @@ async def test_new_documents_are_written_together_records_last_and_safe_after_tw
     assert store.steps == ["chunks 3", "flush", "record", "record", "flush"]
 
 
-async def test_the_old_record_is_safely_gone_before_a_chunk_changes() -> None:
+async def test_the_old_record_is_safely_unfinished_before_a_chunk_changes() -> None:
     store = NotedStore()
     await write(store, document("a", "one"))
     store.steps.clear()
     await write(store, document("a", "one", "two"), document("b", "three"))
-    assert store.steps == ["no record", "flush", "chunks 3", "flush", "record", "record", "flush"]
+    assert store.steps == ["unfinished", "flush", "chunks 3", "flush", "record", "record", "flush"]
 
 
 async def test_only_the_document_at_fault_is_left_out() -> None:
@@ -120,7 +122,7 @@ async def test_enough_chunks_are_written_at_once_and_a_few_after_a_while(monkeyp
     await inbox.put(enough)
     monkeypatch.setattr(writing, "BATCH_SECONDS", 60)
     assert await asyncio.wait_for(inbox.take(), 5) == [enough]
-    monkeypatch.setattr(writing, "BATCH_SECONDS", 0.05)
+    monkeypatch.setattr(writing, "BATCH_SECONDS", 0.2)
     few = document("few", "text")
     await inbox.put(few)
     taken = asyncio.create_task(inbox.take())
@@ -130,17 +132,21 @@ async def test_enough_chunks_are_written_at_once_and_a_few_after_a_while(monkeyp
 
 
 async def test_a_cancelled_writer_finishes_the_batch_at_hand() -> None:
+    begun, may_end = threading.Event(), threading.Event()  # the store's turn is on the background loop
+
     class SlowStore(NotedStore):
         async def write_chunks(self, records: Sequence[ChunkRecord]) -> None:
-            await asyncio.sleep(0.05)
+            begun.set()
+            assert await asyncio.to_thread(may_end.wait, 20)
             await super().write_chunks(records)
 
     store, inbox = SlowStore(), Inbox()
     await inbox.put(document("a", "one"))
     await inbox.close()
     writer = asyncio.create_task(write_all(store, inbox, lambda prepared, error: None))
-    await asyncio.sleep(0.01)
+    await until_here(begun.is_set)
     writer.cancel()
+    may_end.set()
     await asyncio.wait([writer])
     assert writer.cancelled()
     assert (await store.counts(Scope("acme"))).documents == 1

@@ -94,6 +94,14 @@ async def test_a_very_long_query_is_cut_and_says_so(store: MemoryStore) -> None:
     assert result.note == "The query was cut to its first 2000 characters."
 
 
+async def test_as_many_hits_come_as_were_asked_for(store: MemoryStore) -> None:
+    for number in range(120):
+        text = f"ledger entry {number} about subject {number * 7919}"
+        chunk = Chunk(f"n{number}", "d3", "acme", "c", (), "n.md", "md", "", "", None, number, text, 0, len(text))
+        await store.write_chunks([ChunkRecord(chunk, count_terms(text), None)])
+    assert len((await search(store, None, "ledger", SCOPE, 100)).hits) == 100
+
+
 @pytest.mark.parametrize(("top_k", "legs"), [(0, None), (5, ["graph"]), (5, [])])
 async def test_bad_options_are_refused(store: MemoryStore, top_k: int, legs: list[str] | None) -> None:
     with pytest.raises(SettingsError, match=r"top_k=0|legs="):

@@ -17,7 +17,7 @@ from graphrag_agent.retrieval.search.options import SearchOptions
 from graphrag_agent.retrieval.search.strategies import Strategy
 from graphrag_agent.retrieval.search.trace import COMPACT_BYTES, compact_trace
 from graphrag_agent.retrieval.stores.memory import MemoryStore
-from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, StoreProfile, Terms, Vector
+from graphrag_agent.retrieval.stores.port import ChunkRecord, LegHit, QueryTerms, StoreProfile, Vector
 from graphrag_agent.retrieval.tokenizer import count_terms
 from tests.hashing_embeddings import DIMENSIONS, HashingEmbeddings
 
@@ -48,7 +48,7 @@ class CountedStore(MemoryStore):
         self.reads = 0
         self.broken: set[str] = set()
 
-    async def search_bm25(self, terms: Terms, scope: Scope, limit: int) -> list[LegHit]:
+    async def search_bm25(self, terms: QueryTerms, scope: Scope, limit: int) -> list[LegHit]:
         self.searches.append("bm25")
         if "bm25" in self.broken:
             raise ConnectionError("no route")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 
 from graphrag_agent.errors import ParseError
 
@@ -15,6 +16,12 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030"}
+_DETECTED_BYTES = 1_000_000
+_LONE_SYMBOLS = re.compile(
+    rb"(?<![\x80-\xff])[\x80\x84-\x87\x91-\x97\x99\xa0-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf](?![\x80-\xff])"
+)
+"""Such as the euro, the pound, the degree, quotes and dashes in Windows' western encoding."""
+_ASCII = bytes(range(128))
 _NUL_SHARE_OF_UTF16 = 0.25
 """Western text in UTF-16 without BOM is half NUL bytes; zip and image files stay far below."""
 _CONTROL_SHARE_OF_BINARY = 0.02
@@ -38,10 +45,18 @@ def decode_text(data: bytes) -> str:
 def _detect(data: bytes) -> str:
     import chardet
 
-    found = chardet.detect(data, max_bytes=len(data) if len(data) < 1_000_000 else 1_000_000)["encoding"]
-    if found is None:
+    if b"\0" not in data and not _LONE_SYMBOLS.sub(b"", data).translate(None, _ASCII):
+        return "windows-1252"  # other signs in it than letters tell nothing of a language
+    size = min(len(data), _DETECTED_BYTES)
+    found = chardet.detect(data, max_bytes=size)
+    # of a few letters it is as little sure of DOS and old Macs as of what is written today
+    usual = chardet.detect(
+        data, max_bytes=size, encoding_era=chardet.EncodingEra.MODERN_WEB | chardet.EncodingEra.LEGACY_ISO
+    )
+    best = usual if usual["encoding"] and 2 * usual["confidence"] >= found["confidence"] else found
+    if best["encoding"] is None:
         raise ParseError("a binary file or an unknown encoding; save it as UTF-8")
-    return _SUPERSETS.get(found.lower(), found)
+    return _SUPERSETS.get(best["encoding"].lower(), best["encoding"])
 
 
 def _decode(data: bytes, encoding: str) -> str:

@@ -17,7 +17,7 @@ _NOISE = ("script", "style", "nav", "footer", "aside", "template", "noscript", "
 _HIDDEN = '[hidden], [aria-hidden="true"]'
 _INVISIBLE_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _MAIN_SHARE = 0.5
-"""<main> or <article> stands for the page when it holds more of the text than this."""
+"""The only <main> or <article> stands for the page when it holds more of the text than this."""
 _UNCLOSED_PARAGRAPH = re.compile(r"(?=<p[\s>])", re.IGNORECASE)
 """html.parser nests paragraphs that nobody closed, a thousand deep in old pages; a needless end tag does no harm."""
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*\n")
@@ -60,10 +60,13 @@ def _open_layout_tables(page: BeautifulSoup) -> None:
 
 
 def _content(page: BeautifulSoup) -> Tag:
+    """The part that stands for the page. Of several none does: the others would be lost."""
     whole = len(_words(page))
-    parts = [(len(_words(part)), part) for part in page.find_all(["main", "article"])]
-    size, largest = max(parts, key=lambda part: part[0], default=(0, page))
-    return largest if size > whole * _MAIN_SHARE else page
+    for name in ("main", "article"):
+        outermost = [part for part in page.find_all(name) if not part.find_parent(name)]
+        if len(outermost) == 1 and len(_words(outermost[0])) > whole * _MAIN_SHARE:
+            return outermost[0]
+    return page
 
 
 def _to_markdown(content: Tag) -> str:

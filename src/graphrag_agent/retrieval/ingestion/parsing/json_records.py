@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
+from graphrag_agent.documents import HEADING_SEPARATOR
 from graphrag_agent.errors import ParseError
 from graphrag_agent.retrieval.ingestion.parsing.decoding import decode_text
 from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument, Section
 from graphrag_agent.retrieval.ingestion.parsing.table import CELL_SEPARATOR
+from graphrag_agent.whole_characters import whole_characters
 
-HEADING_SEPARATOR = " > "
 _LIST_SEPARATOR = ", "
 _TOO_DEEP = "damaged, or nested too deep; flatten it"
 
@@ -120,4 +121,4 @@ def _scalar(value: object) -> str:
         return ""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     # half of an escaped surrogate pair is valid JSON but can't be stored
-    return " ".join(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").split())
+    return " ".join(whole_characters(text).split())

@@ -1,14 +1,17 @@
 """Markdown: the file itself, cut into sections at headings, fences and tables.
 
-Nothing is rewritten, so offsets hold in the file. `outline` is also used for HTML turned into Markdown.
+Nothing is rewritten, so offsets hold in the file. Addresses of links that are listed apart, which no reader of the
+rendered page sees, are in no section. `outline` is also used for HTML and Office files turned into Markdown; what looks
+like such an address there is text that readers see.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from graphrag_agent.documents import HEADING_SEPARATOR
 from graphrag_agent.retrieval.ingestion.parsing.decoding import decode_text
 from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument, Section, SectionKind
 
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-HEADING_SEPARATOR = " > "
 MAX_HEADING_CHARS = 200
 """Longer lines are a paragraph that somebody underlined; they stay prose."""
 
@@ -31,6 +33,8 @@ _BLOCKS: dict[str, SectionKind] = {
     "code_block": "code",
     "table_open": "table",
 }
+_ADDRESS = re.compile(r"[/#:@?]|[\w%]\.\w")
+"""What an address has and a lone word seldom: /faq, #top, mailto:a, guide.md."""
 
 
 class Outline(NamedTuple):
@@ -43,7 +47,8 @@ class Outline(NamedTuple):
 class _Block(NamedTuple):
     start: int
     end: int
-    kind: SectionKind
+    kind: SectionKind | None
+    """None for what is in no section."""
     level: int = 0
     name: str = ""
 
@@ -53,20 +58,20 @@ def parse_markdown(data: bytes, title: str) -> ParsedDocument:
     text = decode_text(data)
     front = _FRONT_MATTER.match(text)
     body_start = front.end() if front else 0
-    found = outline(text, start=body_start)
+    found = outline(text, start=body_start, hides_addresses=True)
     named = _front_title(front.group()) if front else ""
     return ParsedDocument(
         text=text, title=named or found.first_heading or title, source_type="md", sections=found.sections
     )
 
 
-def outline(text: str, *, start: int = 0) -> Outline:
+def outline(text: str, *, start: int = 0, hides_addresses: bool = False) -> Outline:
     """Sections of the Markdown text from `start` on; headings inside fences, quotes and lists don't count."""
     sections: list[Section] = []
     path: list[tuple[int, str]] = []
     first_heading = ""
     position = start
-    for block in [*_blocks(text, start), _Block(len(text), len(text), "prose")]:
+    for block in [*_blocks(text, start, hides_addresses=hides_addresses), _Block(len(text), len(text), "prose")]:
         above = HEADING_SEPARATOR.join(name for _, name in path)
         if text[position : block.start].strip():
             sections.append(Section(position, block.start, above))
@@ -75,31 +80,53 @@ def outline(text: str, *, start: int = 0) -> Outline:
             above = HEADING_SEPARATOR.join(name for _, name in path)
             if block.level == 1 and not first_heading:
                 first_heading = block.name
-        if block.end > block.start:
+        if block.end > block.start and block.kind:
             sections.append(Section(block.start, block.end, above, kind=block.kind))
         position = block.end
     return Outline(tuple(sections), first_heading)
 
 
-def _blocks(text: str, start: int) -> Iterator[_Block]:
+def _blocks(text: str, start: int, *, hides_addresses: bool) -> Iterator[_Block]:
     from markdown_it import MarkdownIt
 
     # inline parsing is the slow half, and only headings need it
     parser = MarkdownIt("commonmark").enable("table").disable("inline")
     inline = MarkdownIt("commonmark")
     lines = _line_starts(text, start)
-    tokens = parser.parse(text[start:])
+    links: dict[str, Any] = {}
+    tokens = parser.parse(text[start:], links)
+    found = [*_blocks_of(tokens, text, lines, inline)]
+    if hides_addresses:
+        found += _listed_addresses(links, lines)
     position = start
+    for block in sorted(found, key=lambda block: block.start):
+        if block.start >= position:
+            yield block
+            position = block.end
+
+
+def _blocks_of(tokens: Sequence[Token], text: str, lines: Sequence[int], inline: MarkdownIt) -> Iterator[_Block]:
     for at, token in enumerate(tokens):
         kind = _BLOCKS.get(token.type)
         if kind is None or token.map is None or (kind == "heading" and token.level):
             continue
         begin, end = lines[token.map[0]], lines[min(token.map[1], len(lines) - 1)]
         name = _heading_name(tokens[at + 1], inline) if kind == "heading" else ""
-        if begin < position or (kind == "heading" and not _is_heading(text[begin:end], name)):
+        if kind == "heading" and not _is_heading(text[begin:end], name):
             continue
         yield _Block(begin, end, kind, int(token.tag[1]) if kind == "heading" else 0, name)
-        position = end
+
+
+def _listed_addresses(links: Mapping[str, Any], lines: Sequence[int]) -> Iterator[_Block]:
+    listed = [
+        *links.get("references", {}).items(),
+        *((link["label"], link) for link in links.get("duplicate_refs", ())),
+    ]
+    for label, link in listed:
+        # else a footnote of one word, or words of a chat ("[Ann]: Yes"), which only Markdown's rules take for a link
+        if not label.startswith("^") and _ADDRESS.search(link["href"]):
+            first, last = link["map"]
+            yield _Block(lines[first], lines[min(last, len(lines) - 1)], None)
 
 
 def _is_heading(lines: str, name: str) -> bool:

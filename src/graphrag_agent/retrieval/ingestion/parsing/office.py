@@ -15,14 +15,19 @@ from typing import Any, NamedTuple
 from graphrag_agent.errors import ParseError
 from graphrag_agent.retrieval.ingestion.parsing.markdown import outline
 from graphrag_agent.retrieval.ingestion.parsing.office_extraction import extract as extract_office
-from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument, Section
+from graphrag_agent.retrieval.ingestion.parsing.parsed_document import (
+    PART_SEPARATOR,
+    ParsedDocument,
+    Part,
+    Section,
+    join_parts,
+)
 from graphrag_agent.retrieval.ingestion.parsing.table import table_lines
 from graphrag_agent.retrieval.ingestion.parsing.titles import chosen_title
 
 Extract = Callable[[str, bytes], dict[str, Any]]
 """Suffix and data to title and pages, as `office_extraction.extract` gives them."""
 
-PAGE_SEPARATOR = "\n\n"
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\((?:[^()\\\s]|\\.|\([^()\s]*\))*(?:\s+\"[^\"\n]*\")?\)")
 _ESCAPE = re.compile(r"(?<=[^\n\\])\\([!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{}~])")
 """Not at a line's start, where it keeps text from being structure, nor before the bar of a table."""
@@ -32,10 +37,7 @@ _MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d) 00:00:00")
 
 
 class _Page(NamedTuple):
-    """Text of a page and its sections, with offsets in the page."""
-
-    text: str
-    sections: tuple[Section, ...]
+    part: Part
     opening_heading: str = ""
     """The first heading, if nothing comes before it."""
 
@@ -51,29 +53,20 @@ def office_parser(suffix: str, extract: Extract = extract_office) -> Callable[[b
         pages = [read_page(page) for page in answer["pages"]]
         heading = pages[0].opening_heading if pages else ""
         named = chosen_title(answer["title"], heading or title)
-        return _joined(pages, named, suffix.removeprefix("."))
+        text, sections = join_parts(page.part for page in pages)
+        return ParsedDocument(text=text, title=named, source_type=suffix.removeprefix("."), sections=sections)
 
     return parse
-
-
-def _joined(pages: list[_Page], title: str, source_type: str) -> ParsedDocument:
-    sections: list[Section] = []
-    position = 0
-    for page in pages:
-        sections += [replace(s, start=s.start + position, end=s.end + position) for s in page.sections]
-        position += len(page.text) + len(PAGE_SEPARATOR)
-    text = PAGE_SEPARATOR.join(page.text for page in pages)
-    return ParsedDocument(text=text, title=title, source_type=source_type, sections=tuple(sections))
 
 
 def _prose(page: dict[str, Any]) -> _Page:
     text = _readable(page["text"])
     if page.get("notes"):
-        text = f"{text}{PAGE_SEPARATOR}Notes: {_readable(page['notes'])}".strip()
+        text = f"{text}{PART_SEPARATOR}Notes: {_readable(page['notes'])}".strip()
     found = outline(text)
     sections = tuple(replace(section, page=page.get("number")) for section in found.sections)
     opens = bool(sections) and sections[0].kind == "heading"
-    return _Page(text, sections, sections[0].heading if opens else "")
+    return _Page(Part(text, sections), sections[0].heading if opens else "")
 
 
 def _readable(markdown: str) -> str:
@@ -84,7 +77,6 @@ def _readable(markdown: str) -> str:
 
 def _sheet(page: dict[str, Any]) -> _Page:
     rows = [[_MIDNIGHT.sub(r"\1", _INVISIBLE.sub("", cell)) for cell in row] for row in page["rows"]]
-    used = [place for place in range(max(map(len, rows), default=0)) if any(row[place:] and row[place] for row in rows)]
-    text = "\n".join(table_lines([[row[place] if place < len(row) else "" for place in used] for row in rows]))
+    text = "\n".join(table_lines(rows))
     name = " ".join(page["name"].split())
-    return _Page(text, (Section(0, len(text), name, page["number"], "table"),))
+    return _Page(Part(text, (Section(0, len(text), name, page["number"], "table"),)))

@@ -48,6 +48,22 @@ _UNDERLINE = re.compile(r"__(?=\S)(.+?)(?<=\S)__")
 _MARKS_IN_CELLS = re.compile(r"\\</?u\\>|(?:\\[*~])+")
 """Bold, struck and underlined words, as kreuzberg writes them in cells; the text's own characters have stand-ins."""
 _NOTES = "\n\nNotes:\n\n"
+_CELL_ERRORS = {
+    f"#ERR: {told}": written
+    for told, written in (
+        ("Div0", "#DIV/0!"),
+        ("NA", "#N/A"),
+        ("Name", "#NAME?"),
+        ("Null", "#NULL!"),
+        ("Num", "#NUM!"),
+        ("Ref", "#REF!"),
+        ("Value", "#VALUE!"),
+        ("GettingData", "#GETTING_DATA"),
+    )
+}
+"""How kreuzberg writes what a spreadsheet shows for a formula that failed."""
+_TIME_OF_DAY = re.compile(r"1899-12-31 (\d\d:\d\d:\d\d)")
+"""A time without a date; kreuzberg puts the day in front at which a spreadsheet's calendar begins."""
 
 
 def extract(suffix: str, data: bytes) -> dict[str, Any]:
@@ -179,5 +195,14 @@ def _sheets(data: bytes) -> dict[str, Any]:
     pages = []
     for table in found.tables:
         name = names[table.page_number - 1] if table.page_number <= len(names) else ""
-        pages.append({"number": table.page_number, "name": name, "rows": table.cells})
+        rows = [[_shown_cell(cell) for cell in row] for row in table.cells]
+        pages.append({"number": table.page_number, "name": name, "rows": rows})
     return {"title": _title(found), "pages": pages}
+
+
+def _shown_cell(cell: str) -> str:
+    """As a spreadsheet shows it."""
+    if cell.startswith("#ERR: "):
+        return _CELL_ERRORS.get(cell, cell)
+    time = _TIME_OF_DAY.fullmatch(cell) if cell.startswith("1899-12-31 ") else None
+    return time[1] if time else cell

@@ -7,13 +7,13 @@ import logging
 from typing import TYPE_CHECKING
 
 from graphrag_agent.errors import ParseError
-from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument, Section
+from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument, Part, Section, join_parts
 from graphrag_agent.retrieval.ingestion.parsing.titles import chosen_title
+from graphrag_agent.whole_characters import whole_characters
 
 if TYPE_CHECKING:
     from pypdf import PdfReader
 
-PAGE_SEPARATOR = "\n\n"
 _SILENT = logging.NullHandler()
 
 
@@ -29,15 +29,10 @@ def parse_pdf(data: bytes, title: str) -> ParsedDocument:
     pages = [_page_text(reader, number) for number in range(1, len(reader.pages) + 1)]
     if not any(pages):
         raise ParseError("no text in it: scanned or empty; run OCR on it first")
-    sections = []
-    position = 0
-    for number, page in enumerate(pages, start=1):
-        if page:
-            sections.append(Section(position, position + len(page), page=number))
-        position += len(page) + len(PAGE_SEPARATOR)
-    return ParsedDocument(
-        text=PAGE_SEPARATOR.join(pages), title=_own_title(reader, title), source_type="pdf", sections=tuple(sections)
+    text, sections = join_parts(
+        Part(page, (Section(0, len(page), page=number),) if page else ()) for number, page in enumerate(pages, start=1)
     )
+    return ParsedDocument(text=text, title=_own_title(reader, title), source_type="pdf", sections=sections)
 
 
 def _page_text(reader: PdfReader, number: int) -> str:
@@ -57,4 +52,4 @@ def _own_title(reader: PdfReader, title: str) -> str:
 
 def _storable(text: str) -> str:
     """Without NUL and half surrogates, which fonts without a Unicode table leave behind."""
-    return text.replace("\0", "").encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").strip()
+    return whole_characters(text.replace("\0", "")).strip()

@@ -12,19 +12,23 @@ from typing import NamedTuple
 
 from graphrag_agent.retrieval.ingestion.parsing.decoding import decode_text
 from graphrag_agent.retrieval.ingestion.parsing.parsed_document import ParsedDocument, Section
+from graphrag_agent.retrieval.ingestion.parsing.table_header import (
+    Row,
+    column_names,
+    find_header,
+    only_columns,
+    trimmed,
+    used_columns,
+)
+from graphrag_agent.retrieval.ingestion.parsing.table_splitting import rows_of, split_tables
 
 CELL_SEPARATOR = "; "
 _DELIMITERS = ",;\t|"
 _SNIFFED_ROWS = 100
-_MOST_TITLE_ROWS = 5
-"""Rows above the header (a caption, a date) that are looked over to find it."""
+_SNIFFED_CHARACTERS = 1_000_000
 _DELIMITER_LINE = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 _ESCAPED_QUOTE = re.compile(r"""\\"[^",;\t|\r\n]""")
 """A quote that closes no cell; where quotes are doubled none stands so."""
-_NUMBER = re.compile(r"[-+(]?[$€£¥₽]?\s?\d[\d\s.,:/%()eE+-]*")
-_YEAR = re.compile(r"(?:19|20)\d\d")
-
-Row = list[str]
 
 
 class DelimitedRows(NamedTuple):
@@ -43,9 +47,21 @@ def parse_table(data: bytes, title: str) -> ParsedDocument:
 
 
 def table_lines(cells: Iterable[Sequence[str]]) -> list[str]:
-    """One line a row, each cell with the name of its column, if a header is found; blank rows are left out."""
-    flattened = (_trimmed([" ".join(cell.split()) for cell in row]) for row in cells)
-    rows = [row for row in flattened if row]
+    """One line a row, each cell with the name of its column, if a header is found; blank rows are left out.
+
+    A table that follows another one has a header of its own.
+    """
+    rows, gaps = list[Row](), set[int]()
+    for row in cells:
+        if flattened := trimmed([" ".join(cell.split()) for cell in row]):
+            rows.append(flattened)
+        else:
+            gaps.add(len(rows))
+    return [line for table in split_tables(rows, gaps) for line in _lines_of(rows_of(table, rows))]
+
+
+def _lines_of(rows: Sequence[Row]) -> list[str]:
+    rows = only_columns(rows, used_columns(rows))
     header_at = find_header(rows)
     columns = column_names(rows, header_at)
     lines = [CELL_SEPARATOR.join(cell for cell in row if cell) for row in rows[: header_at or 0]]
@@ -61,16 +77,33 @@ def read_rows(text: str) -> DelimitedRows:
     return DelimitedRows(delimiter, 1 if declared else 0, _reader(text, delimiter))
 
 
-def _trimmed(row: Row) -> Row:
-    """Without the empty cells at its end, which say nothing about the table's width."""
-    while row and not row[-1]:
-        row.pop()
-    return row
-
-
 def _reader(text: str, delimiter: str) -> Iterator[Row]:
     escape = "\\" if _ESCAPED_QUOTE.search(text) else None
-    return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, escapechar=escape)
+    # the default of 131,072 characters a cell costs the whole file; how large a text may be is decided elsewhere
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    mended = text if escape else _with_lone_quotes_doubled(text, delimiter)
+    return csv.reader(io.StringIO(mended, newline=""), delimiter=delimiter, skipinitialspace=True, escapechar=escape)
+
+
+def _with_lone_quotes_doubled(text: str, delimiter: str) -> str:
+    """The text with quotes that begin a cell and end none as characters of it: each would swallow rows up to the next.
+
+    What looks like its end is no end where the cell goes on behind it.
+    """
+    begin, mark = rf'"(?<![^{re.escape(delimiter)}\r\n ]")', re.escape(delimiter)
+    if not re.search(rf'{begin}(?:[^"\r\n]++|"")*+(?=[\r\n])', text):  # each is closed in its line
+        return text
+    quoted = re.compile(rf'{begin}((?:[^"]++|"")*+)("(?= *(?:{mark}|[\r\n]|\Z)))?')
+    cell_end = re.compile(rf"{mark}|[\r\n]|\Z")
+    parts, done, at = list[str](), 0, 0
+    while found := quoted.search(text, at):
+        at = found.end()
+        if not found[2] and ("\n" in found[1] or "\r" in found[1]):
+            end = cell_end.search(text, found.start())
+            at = end.start() if end else at
+            parts += [text[done : found.start()], '"', text[found.start() : at].replace('"', '""'), '"']
+            done = at
+    return "".join([*parts, text[done:]])
 
 
 def _sniff_delimiter(text: str) -> str:
@@ -79,36 +112,12 @@ def _sniff_delimiter(text: str) -> str:
 
 
 def _regularity(text: str, delimiter: str) -> tuple[float, int]:
-    widths = [len(row) for row in islice(_reader(text, delimiter), _SNIFFED_ROWS) if row]
+    widths = [len(row) for row in islice(_reader(text[:_SNIFFED_CHARACTERS], delimiter), _SNIFFED_ROWS) if row]
     counts = Counter(width for width in widths if width > 1)
     if not counts:
         return 0.0, 0
     width, rows = max(counts.items(), key=lambda item: (item[1], item[0]))
     return rows / len(widths), width
-
-
-def find_header(rows: Sequence[Row]) -> int | None:
-    """Index of the row that names the columns; None when the table begins with data or has one row only."""
-    width = Counter(len(row) for row in rows).most_common(1)[0][0] if rows else 0
-    for index, row in enumerate(rows[:_MOST_TITLE_ROWS]):
-        filled = sum(map(bool, row))
-        if filled >= width or (filled == width - 1 and not row[0]):
-            is_header = not any(_NUMBER.fullmatch(cell) and not _YEAR.fullmatch(cell) for cell in row)
-            return index if is_header and index + 1 < len(rows) else None
-    return None
-
-
-def column_names(rows: Sequence[Row], header_at: int | None) -> list[str]:
-    """A name for each column of the widest row: the header's, "column 3" where it has none, "name (2)" for a second."""
-    header = rows[header_at] if header_at is not None else []
-    width = max(map(len, rows), default=0)
-    names: list[str] = []
-    seen: Counter[str] = Counter()
-    for place in range(width):
-        name = (header[place] if place < len(header) else "") or f"column {place + 1}"
-        seen[name] += 1
-        names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return names
 
 
 def _render_row(row: Row, columns: Sequence[str]) -> str:

@@ -82,9 +82,11 @@ class Team:
 
     def _begin(self, worker: WorkerProcess) -> None:
         with self._lock:
-            if self._is_closed:
-                raise ParseError("not read: the ingest has ended")
-            self._working.add(worker)
+            if not self._is_closed:
+                self._working.add(worker)
+                return
+        worker.close()  # nobody would end it: the pool has been told already that nothing is to be read soon
+        raise ParseError("not read: the ingest has ended")
 
     def _end(self, worker: WorkerProcess) -> None:
         with self._lock:
