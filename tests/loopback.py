@@ -1,6 +1,7 @@
 """A small HTTP server on loopback, for fakes of real servers: one reply a request, or none.
 
-A fake is a subclass with `answer`. Connections are kept alive, as real servers do.
+A fake is a subclass with `answer`. Connections are kept alive, and a request whose client leaves before all of it was
+sent is none, as with real servers.
 """
 
 from __future__ import annotations
@@ -41,9 +42,19 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # else the pieces of a second answer wait for each other
 
+    def handle_one_request(self) -> None:
+        try:
+            super().handle_one_request()
+        except ConnectionError:  # the client has left in the middle of a request
+            self.close_connection = True
+
     def request_here(self) -> Request:
+        """Raises ConnectionResetError where its client has left, as one does that is cancelled, before it was whole."""
         headers = {name.lower(): value for name, value in self.headers.items()}
-        body = self.rfile.read(int(headers.get("content-length", 0)))
+        size = int(headers.get("content-length", 0))
+        body = self.rfile.read(size)
+        if len(body) < size:
+            raise ConnectionResetError(f"{len(body)} of {size} bytes came")
         return Request(self.command, self.path, headers, body)
 
     def _reply(self) -> None:

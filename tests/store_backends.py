@@ -35,7 +35,7 @@ def opened_store(backend: str, folder: Path) -> Iterator[ChunkStore]:
     elif backend == "server":
         with QdrantShim(folder / "server") as shim:
             yield from _closed(ServerStore(QdrantServer(shim.base_url)))
-        assert shim.invalid == []
+        assert not shim.invalid, shim.invalid
     else:
         yield from _live()
 

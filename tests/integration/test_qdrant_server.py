@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Iterator
 from email.utils import formatdate
@@ -268,6 +269,16 @@ async def test_a_cancelled_read_ends_its_request(knowledge: KnowledgeBase, shim:
         async with asyncio.timeout(0.2):
             await knowledge.adocuments()
     assert len(await knowledge.adocuments()) == 1
+
+
+def test_a_request_that_its_client_left_in_the_middle_is_none(shim: QdrantShim) -> None:
+    """Of the shim itself: a read that is cancelled must not look like one that the client's models refuse."""
+    host, _, port = shim.base_url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as client:
+        client.sendall(b'POST /collections/a/points/scroll HTTP/1.1\r\nContent-Length: 90\r\n\r\n{"limit')
+        client.shutdown(socket.SHUT_WR)
+        assert client.recv(1) == b""
+    assert (shim.requests, shim.invalid) == ([], [])
 
 
 async def test_two_processes_may_make_the_collections_at_once(shim: QdrantShim) -> None:
