@@ -12,11 +12,11 @@ from collections.abc import Iterable
 _TOKENS = r"python_(?:tag|end)|eo[mt]_id|im_(?:start|end)|tool▁|(?:begin|end)▁of▁"
 _MARKER = re.compile(
     rf"<(?=/?(?:tool_(?:call|result|response)|function=|action>|toolcalls>)|[|｜](?:{_TOKENS})|/think(?:ing)?>[ \t]*$)"
-    r"|\[(?=/?TOOL_CALLS\])",
+    r"|(?<!`)<(?=think(?:ing)?>)|\[(?=/?TOOL_CALLS\])",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The first character of all that `models/text_tools/dialects.py` reads, and of what would end thoughts: a model that
-quoted that would hide the answer before it."""
+"""The first character of all that `models/text_tools/dialects.py` reads, and of what would begin or end thoughts: an
+answer that began with the one, or quoted the other on a line's end, would be hidden."""
 
 
 def without_calls(text: str) -> str:

@@ -218,13 +218,16 @@ def _build_message(reply: Reply) -> AIMessage:
 def _split_message(message: AIMessage) -> list[AIMessageChunk]:
     content = message.content
     contents: list[Any] = _cut(content) if isinstance(content, str) else [content]
-    chunks = [AIMessageChunk(content=piece, id=message.id) for piece in contents]
+    nothing: Any = "" if isinstance(content, str) else []
+    aside = message.additional_kwargs
+    chunks = [AIMessageChunk(content=nothing, id=message.id, additional_kwargs=aside)] if aside else []
+    chunks += [AIMessageChunk(content=piece, id=message.id) for piece in contents]
     for index, made in enumerate(_calls_of(message)):
         chunks += [
             AIMessageChunk(content="", id=message.id, tool_call_chunks=[piece]) for piece in _split_call(made, index)
         ]
     end = AIMessageChunk(
-        content="" if isinstance(content, str) else [],
+        content=nothing,
         id=message.id,
         response_metadata=message.response_metadata,
         usage_metadata=message.usage_metadata,

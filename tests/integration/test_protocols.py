@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from graphrag_agent import AgentContext, RagAgent, build_rag_graph
 from graphrag_agent.events import AnswerReady, TextDelta, ThinkingDelta
@@ -150,6 +150,39 @@ def test_thoughts_that_begin_in_the_prompt_are_no_part_of_an_answer():
     assert first == ([UNOPENED], "Ten days.", ""), "nothing told that these are thoughts before they end"
     assert second == (["Ten days."], "Ten days.", "Ten days.")
     assert third == fourth == (["Twelve days."], "Twelve days.", "Twelve days."), "a template that no longer opens them"
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "declared without tools"])
+@pytest.mark.parametrize("thought", ["Let me think.", f"I might write {AS_TEXT['own']} here."], ids=["plain", "a call"])
+def test_thoughts_of_any_chat_model_are_events_and_not_part_of_the_thread(thought: str, native: bool):
+    """As of one that `langchain-ollama` or a library of the user's own makes: nothing has parted its text."""
+    knowledge = CannedKnowledge()
+    asked = f"<think>{thought}</think>\n\n{AS_TEXT['hermes']}"
+    with ScriptedChatModel(asked, f"<think>{thought}</think>\n\n{ANSWER}") as model:
+        model.profile = {"tool_calling": native}
+        agent = RagAgent(model=model, knowledge=knowledge)
+        events = list(agent.stream(QUESTION, thread="t"))
+    assert "".join(event.text for event in events if isinstance(event, ThinkingDelta)) == thought * 2
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == ANSWER
+    assert [event.text for event in events if isinstance(event, AnswerReady)] == [ANSWER]
+    assert knowledge.queries == ["sick leave"], "a call that is only thought of is none"
+    assert thought not in str(agent.history("t"))
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "declared without tools"])
+def test_thoughts_of_any_chat_model_that_begin_in_the_prompt_are_no_part_of_its_answer(native: bool):
+    with ScriptedChatModel(UNOPENED, UNOPENED) as model:
+        model.profile = {"tool_calling": native}
+        agent = RagAgent(model=model, knowledge=CannedKnowledge())
+        assert streamed(agent) == ([UNOPENED], "Ten days.", "")
+        assert agent.ask(QUESTION).text == "Ten days."
+
+
+def test_a_tag_is_text_where_a_model_gives_its_thoughts_aside():
+    said = "<think> is the tag that thoughts begin with."
+    aside = AIMessage(said, additional_kwargs={"reasoning_content": "Let me think."})
+    with ScriptedChatModel(aside) as model:
+        assert streamed(RagAgent(model=model, knowledge=CannedKnowledge())) == ([said], said, said)
 
 
 def test_thoughts_that_begin_in_the_prompt_stand_aside_in_a_reply_that_comes_whole():

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import BaseMessage
 
 from graphrag_agent import Budget, KnowledgeBase, RagAgent
 from graphrag_agent.call_markup import is_quoted, without_calls
@@ -14,6 +15,7 @@ from graphrag_agent.models.factory import load_chat_model
 from graphrag_agent.models.text_tools.dialects import READERS, STRAY
 from graphrag_agent.models.text_tools.parsing import ToolCallParser
 from graphrag_agent.testing import ScriptedChatModel, call
+from graphrag_agent.tools.evidence_message import read_evidence
 from tests.canned import CannedKnowledge, id_of
 from tests.fake_openai import FakeOpenAI, tool_message
 
@@ -62,6 +64,21 @@ def test_a_quoted_end_of_thoughts_hides_no_answer() -> None:
     assert "It says:" in answer.text
     assert "Ten days." in answer.text
     assert "Of `</think>` we say nothing." in answer.text, "in a sentence it ends nothing"
+
+
+@pytest.mark.parametrize("tag", ["<think>", "<Thinking>"])
+def test_an_answer_that_begins_with_a_quoted_tag_is_not_hidden(tag: str) -> None:
+    def quote(messages: list[BaseMessage], tools: tuple[str, ...]) -> str:
+        [(id_, item)] = read_evidence(messages).items()
+        return f"{item.text} [{id_}]"
+
+    knowledge = CannedKnowledge(
+        lambda query: [f"{tag} begins what a model thinks aloud, and `{tag}` is how it is written."]
+    )
+    with ScriptedChatModel(ASKED, quote) as model:
+        answer = RagAgent(model=model, knowledge=knowledge).ask("Which tag begins thoughts?")
+    assert "begins what a model thinks aloud" in answer.text
+    assert f"`{tag}` is how it is written" in answer.text
 
 
 @pytest.mark.parametrize("protocol", ["native", "text"])

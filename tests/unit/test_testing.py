@@ -81,6 +81,13 @@ def test_streamed_calls_arrive_in_pieces_that_merge_to_the_whole():
     assert [chunk.chunk_position for chunk in chunks][-1] == "last"
 
 
+@pytest.mark.parametrize("content", ["Ten days.", [{"type": "text", "text": "Ten days."}]])
+def test_what_a_message_says_aside_is_streamed_too(content: str | list[str | dict[str, str]]):
+    step = AIMessage(content, additional_kwargs={"reasoning_content": "Let me think."})  # type: ignore[arg-type]
+    for reply in (ScriptedChatModel(step).invoke("q"), merged(list(ScriptedChatModel(step).stream("q")))):
+        assert (reply.text, reply.additional_kwargs) == ("Ten days.", {"reasoning_content": "Let me think."})
+
+
 def test_bad_arguments_reach_the_caller_as_they_are():
     step = [bad_call("knowledge_search", "[1]"), call("knowledge_search", query="a")]
     for reply in (ScriptedChatModel(step).invoke("q"), merged(list(ScriptedChatModel(step).stream("q")))):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from langchain_core.messages import AIMessage
 
 _OPENING = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 _CLOSING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
@@ -38,6 +40,31 @@ def part_unopened(text: str) -> Parted | None:
     if "<think" in before.lower() or before.count("```") % 2:
         return None
     return Parted(text[closing.end() :].lstrip(), before)
+
+
+def with_thoughts_aside(message: AIMessage) -> AIMessage:
+    """The message with what its text thinks aloud as `reasoning_content`, as reasoning models give it; else the same.
+
+    A chat model of any kind may leave its thoughts in its text. Thoughts that nothing announced have been streamed as
+    text, so the message gets an id of its own then.
+    """
+    if message.additional_kwargs.get("reasoning_content"):
+        return message
+    blocks: list[Any] = [message.content] if isinstance(message.content, str) else message.content
+    at, text = next(((at, text) for at, block in enumerate(blocks) if (text := _text_of(block)).strip()), (0, ""))
+    unopened = part_unopened(text)
+    parted = unopened or _parted(text)
+    if parted.said == text:
+        return message
+    update: dict[str, Any] = {"content": parted.said}
+    if isinstance(message.content, list):
+        said = parted.said if isinstance(blocks[at], str) else {**blocks[at], "text": parted.said}
+        update["content"] = [*blocks[:at], *([said] if parted.said else []), *blocks[at + 1 :]]
+    if parted.thought:
+        update["additional_kwargs"] = {**message.additional_kwargs, "reasoning_content": parted.thought}
+    if unopened and message.id:
+        update["id"] = f"{message.id}-answer"
+    return message.model_copy(update=update)
 
 
 class ThoughtSplitter:
@@ -100,6 +127,17 @@ class ThoughtSplitter:
             self._held, self._is_supposed = self._held[opening.end() :], False
         self._is_thought = bool(opening) or self._is_supposed
         return True
+
+
+def _text_of(block: Any) -> str:
+    text = block if isinstance(block, str) else block.get("text") if block.get("type") == "text" else None
+    return text if isinstance(text, str) else ""
+
+
+def _parted(text: str) -> Parted:
+    splitter = ThoughtSplitter()
+    first, last = splitter.feed(text), splitter.close()
+    return Parted(first.said + last.said, first.thought + last.thought)
 
 
 def _half_tag(text: str, tags: tuple[str, ...]) -> int:

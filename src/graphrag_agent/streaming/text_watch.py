@@ -18,6 +18,7 @@ from langchain_core.utils.utils import LC_AUTO_PREFIX
 
 from graphrag_agent.events import EVIDENCE_IDS, TextDelta, ThinkingDelta
 from graphrag_agent.models.text_tools.rescue import MarkupFilter
+from graphrag_agent.models.thoughts import Parted, ThoughtSplitter
 from graphrag_agent.streaming.citation_filter import CitationFilter
 
 T = TypeVar("T")
@@ -61,16 +62,19 @@ class TextWatch(BaseCallbackHandler):
             return
         id_ = shown.message_id(message.id or "")
         if thought := _thought(message):
+            shown.has_thoughts_aside = True
             self._send(ThinkingDelta(thought, id_))
         if text := message.content if isinstance(message.content, str) else str(message.text):
-            self._send_text(shown.feed(text), id_)
+            self._send_parted(shown.feed(text), id_)
         if message.chunk_position == "last":
-            self._send_text(shown.close(), id_)
+            self._send_parted(shown.close(), id_)
             del self._filters[run_id]
 
-    def _send_text(self, text: str, id_: str) -> None:
-        if text:
-            self._send(TextDelta(text, id_))
+    def _send_parted(self, parted: Parted, id_: str) -> None:
+        if parted.thought:
+            self._send(ThinkingDelta(parted.thought, id_))
+        if parted.said:
+            self._send(TextDelta(parted.said, id_))
 
     def _send(self, event: TextDelta | ThinkingDelta) -> None:
         if threading.get_ident() == self._thread:
@@ -88,12 +92,15 @@ class TextWatch(BaseCallbackHandler):
 
 
 class _ReadersText:
-    """A message's text for its reader: without tool calls, which some models write as text, and without unknown ids.
+    """A message's text for its reader: without tool calls, thoughts (some models write both as text) and unknown ids.
 
     Where nobody says which ids there are, all of them stay.
     """
 
     def __init__(self, tool_names: Collection[str], evidence_ids: Collection[str] | None) -> None:
+        self.has_thoughts_aside = False
+        """Whether the model gives its thoughts apart, so that tags in its text are text."""
+        self._thoughts = ThoughtSplitter()
         self._markup = MarkupFilter(tool_names)
         self._citations = None if evidence_ids is None else CitationFilter(frozenset(evidence_ids))
         self._given_id = ""
@@ -107,15 +114,19 @@ class _ReadersText:
             self._given_id = chunk_id
         return self._given_id or chunk_id
 
-    def feed(self, piece: str) -> str:
-        """What of the text so far may be shown now."""
-        text = self._markup.feed(piece)
-        return text if self._citations is None else self._citations.feed(text)
+    def feed(self, piece: str) -> Parted:
+        """What may be shown now."""
+        parted = Parted(piece, "") if self.has_thoughts_aside else self._thoughts.feed(piece)
+        text = self._markup.feed(parted.said)
+        return Parted(text if self._citations is None else self._citations.feed(text), parted.thought)
 
-    def close(self) -> str:
-        """What was kept back and turned out to be text."""
-        text = self._markup.close()
-        return text if self._citations is None else self._citations.feed(text) + self._citations.close()
+    def close(self) -> Parted:
+        """What was kept back, with nothing to follow it."""
+        parted = self._thoughts.close()
+        text = self._markup.feed(parted.said) + self._markup.close()
+        if self._citations is not None:
+            text = self._citations.feed(text) + self._citations.close()
+        return Parted(text, parted.thought)
 
 
 def _thought(message: AIMessageChunk) -> str:

@@ -5,8 +5,9 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
 
-from graphrag_agent.models.thoughts import ThoughtSplitter, part_unopened, without_thoughts
+from graphrag_agent.models.thoughts import ThoughtSplitter, part_unopened, with_thoughts_aside, without_thoughts
 
 PARTS = st.sampled_from(["<think>", "</think>", "<thinking>", "<thi", "<", "</", "think>", "a", " ", "\n", "Ten days."])
 
@@ -86,3 +87,48 @@ def test_thoughts_may_end_with_a_tag_and_begin_with_none(text: str, parted: tupl
 def test_a_text_without_its_thoughts() -> None:
     assert without_thoughts("<think>a</think> b <thinking>c") == "b"
     assert without_thoughts("a\n</think>\n\nb") == "b"
+
+
+THOUGHT = "<think>Hm.</think>\n\nTen days."
+UNOPENED = "Hm.\n</think>\n\nTen days."
+
+
+@pytest.mark.parametrize(
+    ("content", "left", "thought", "id_"),
+    [
+        (THOUGHT, "Ten days.", "Hm.", "m1"),
+        (UNOPENED, "Ten days.", "Hm.\n", "m1-answer"),
+        ("<think></think>Ten days.", "Ten days.", None, "m1"),
+        ("<think>cut off", "", "cut off", "m1"),
+        ([THOUGHT], ["Ten days."], "Hm.", "m1"),
+        ([{"type": "text", "text": "<think>Hm.</think>"}], [], "Hm.", "m1"),
+        (
+            [{"type": "image", "url": "u"}, {"type": "text", "text": UNOPENED, "index": 1}, "More."],
+            [{"type": "image", "url": "u"}, {"type": "text", "text": "Ten days.", "index": 1}, "More."],
+            "Hm.\n",
+            "m1-answer",
+        ),
+    ],
+)
+def test_a_messages_thoughts_are_put_aside(
+    content: str | list[str | dict[str, object]], left: object, thought: str | None, id_: str
+) -> None:
+    message = AIMessage(content, id="m1", additional_kwargs={"refusal": ""})
+    parted = with_thoughts_aside(message)
+    assert (parted.content, parted.id) == (left, id_)
+    assert parted.additional_kwargs == {"refusal": ""} | ({"reasoning_content": thought} if thought else {})
+    assert message.content == content, "the given one stays as it is"
+
+
+@pytest.mark.parametrize(
+    "content", ["Ten days.", "", [], "A `<think>` tag", [{"type": "image", "url": "u"}], [{"type": "text"}]]
+)
+def test_a_message_without_thoughts_is_the_same(content: str | list[str | dict[str, object]]) -> None:
+    message = AIMessage(content)
+    assert with_thoughts_aside(message) is message
+
+
+@pytest.mark.parametrize("content", [THOUGHT, UNOPENED])
+def test_where_thoughts_stand_aside_already_a_tag_is_text(content: str) -> None:
+    message = AIMessage(content, additional_kwargs={"reasoning_content": "Let me see."})
+    assert with_thoughts_aside(message) is message

@@ -16,6 +16,7 @@ from graphrag_agent.models.text_tools.items import Call, Item, Malformed, Text
 from graphrag_agent.models.text_tools.parsing import ToolCallParser, parse_text
 from graphrag_agent.models.text_tools.quoted_calls import without_quotes
 from graphrag_agent.models.text_tools.reply import MAX_RAW_CHARACTERS, UNREADABLE
+from graphrag_agent.models.thoughts import with_thoughts_aside
 
 _MARKER = re.compile("|".join(map(re.escape, (*READERS, *STRAY))))
 
@@ -38,9 +39,11 @@ class MarkupFilter:
 def rescue_tool_calls(message: AIMessage, tool_names: Collection[str], given: Iterable[BaseMessage] = ()) -> AIMessage:
     """The message with the calls from its text as tool calls, unreadable ones as invalid, and the text without them.
 
-    The same message where its text has no markup. Native calls stand: then the text is only cleaned. `given`: what the
-    model was asked with; a call that stands there is a quote, and only left out.
+    What the text thinks aloud stands aside; a call that is only thought of is none. The same message where its text has
+    no markup. Native calls stand: then the text is only cleaned. `given`: what the model was asked with; a call that
+    stands there is a quote, and only left out.
     """
+    message = with_thoughts_aside(message)
     if not may_have_calls(message.text, tool_names):
         return message
     content: list[Any] = [message.content] if isinstance(message.content, str) else message.content
