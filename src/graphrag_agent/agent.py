@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -25,7 +24,8 @@ from graphrag_agent.errors import GraphragError, SettingsError, ThreadError
 from graphrag_agent.events import ErrorRaised, Event, id_after
 from graphrag_agent.graph.modes import Mode, resolve_mode
 from graphrag_agent.identity import Principal, acting_as, acting_principal, owner_of
-from graphrag_agent.models.factory import load_chat_model
+from graphrag_agent.models.composed import ChatModel
+from graphrag_agent.models.factory import resolve_chat_model
 from graphrag_agent.persistence.kept_messages import build_serializer
 from graphrag_agent.retrieval.scope import Scope
 from graphrag_agent.settings import Settings, load_settings
@@ -51,7 +51,7 @@ class RagAgent:
     def __init__(
         self,
         *,
-        model: BaseChatModel | str | None = None,
+        model: ChatModel | str | None = None,
         knowledge: Searchable | None = None,
         tools: Iterable[ToolSpec | BaseTool | Callable[..., Any]] = (),
         mode: str | Mode | None = None,
@@ -64,7 +64,7 @@ class RagAgent:
         checkpointer = checkpointer or InMemorySaver(serde=build_serializer())  # long threads are read cheaply
         mode = resolve_mode(settings.mode if mode is None else mode)
         model = model or mode.model or settings.model
-        chat_model = load_chat_model(model) if isinstance(model, str) else model
+        chat_model = resolve_chat_model(model)
         registry = registry_from(settings, knowledge, tools, model=chat_model, mode=mode)
         loop = build_loop(chat_model, registry, mode=mode, budget=budget or budget_from(settings, mode))
         self.checkpointer = checkpointer  # the graph may have a copy, which is not what its turns are known by

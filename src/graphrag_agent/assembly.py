@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from langchain_core.language_models import BaseChatModel
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer
@@ -17,7 +16,8 @@ from graphrag_agent.graph.modes import Mode, resolve_mode
 from graphrag_agent.graph.nested import nested_answers
 from graphrag_agent.graph.state import TurnInput, TurnOutput, TurnState
 from graphrag_agent.knowledge_opening import LazyKnowledge, open_knowledge_base
-from graphrag_agent.models.factory import load_chat_model
+from graphrag_agent.models.composed import ChatModel
+from graphrag_agent.models.factory import load_chat_model, resolve_chat_model
 from graphrag_agent.settings import Settings
 from graphrag_agent.tool_assembly import build_registry, registry_from
 from graphrag_agent.tools.knowledge_search import Searchable
@@ -31,7 +31,7 @@ RagGraph = CompiledStateGraph[TurnState, AgentContext, TurnInput, TurnOutput]
 
 def build_rag_graph(
     *,
-    model: BaseChatModel | str | None = None,
+    model: ChatModel | str | None = None,
     knowledge: Searchable | None = None,
     tools: Iterable[ToolLike] = (),
     mode: str | Mode = "rag",
@@ -41,22 +41,23 @@ def build_rag_graph(
 ) -> RagGraph:
     """A compiled LangGraph graph in which the model searches the knowledge base as often as it needs.
 
-    `model` is a chat model or a name: "offline", "openai:NAME"; it may be left out where the mode has one. `knowledge`
-    is a KnowledgeBase or anything with its `asearch`; without it the graph has only `tools`. `mode`: "rag", "research"
-    or a Mode of your own. Leave `checkpointer` out on a LangGraph server, which brings its own. Raises SettingsError
-    for a bad mode or tool, ModelUnavailableError for a model that can't be built.
+    `model` is a chat model, also one with fallbacks or retries, or a name: "offline", "openai:NAME"; it may be left out
+    where the mode has one. `knowledge` is a KnowledgeBase or anything with its `asearch`; without it the graph has only
+    `tools`. `mode`: "rag", "research" or a Mode of your own. Leave `checkpointer` out on a LangGraph server, which
+    brings its own. Raises SettingsError for a bad mode, model or tool, ModelUnavailableError for a model that can't be
+    built.
     """
     mode = resolve_mode(mode)
     model = model or mode.model
     if model is None:
         raise SettingsError(f'model is missing and mode {mode.name!r} has none; give one, for example model="offline"')
-    chat_model = load_chat_model(model) if isinstance(model, str) else model
+    chat_model = resolve_chat_model(model)
     registry = build_registry(knowledge, tools, model=chat_model, mode=mode)
     loop = build_loop(chat_model, registry, mode=mode, budget=budget)
     return compile_loop(loop, checkpointer=checkpointer, store=store)
 
 
-def build_loop(model: BaseChatModel, registry: ToolRegistry, *, mode: Mode, budget: Budget | None = None) -> Loop:
+def build_loop(model: ChatModel, registry: ToolRegistry, *, mode: Mode, budget: Budget | None = None) -> Loop:
     """The parts of a graph: the model, those of the tools that the mode leaves, and what the mode adds."""
     mode.check_tools(registry)
     budget = budget or mode.budget or Budget()
@@ -88,7 +89,7 @@ def _check_families(registry: ToolRegistry, *budgets: Budget) -> None:
         raise SettingsError(told)
 
 
-def _with_research_question(registry: ToolRegistry, model: BaseChatModel, budget: Budget) -> ToolRegistry:
+def _with_research_question(registry: ToolRegistry, model: ChatModel, budget: Budget) -> ToolRegistry:
     """The tools, and one whose nested turns have them too; a client's can't be reached from there."""
     inside = ToolRegistry(spec for spec in registry.values() if spec.runtime == "server")
     nested = Loop(chat_model=model, tools=inside, budget=budget, is_nested=True)

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from langchain_core.language_models import BaseChatModel
-
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.graph.modes import Mode, resolve_mode
 from graphrag_agent.models.asking import AskedModel
+from graphrag_agent.models.composed import ChatModel
 from graphrag_agent.models.extractive import ExtractiveChatModel
 from graphrag_agent.models.factory import load_chat_model
 from graphrag_agent.models.query_writing import ChatQueryWriter
@@ -33,7 +32,7 @@ def build_registry(
     knowledge: Searchable | None,
     tools: Iterable[ToolLike] = (),
     *,
-    model: BaseChatModel | str = OFFLINE,
+    model: ChatModel | str = OFFLINE,
     mode: str | Mode = "rag",
 ) -> ToolRegistry:
     """The tools of a graph: the built-in ones of the mode, as far as the knowledge base does for them, and the given.
@@ -50,7 +49,7 @@ def registry_from(
     knowledge: Searchable | None,
     tools: Iterable[ToolLike] = (),
     *,
-    model: BaseChatModel | str = OFFLINE,
+    model: ChatModel | str = OFFLINE,
     mode: str | Mode = "rag",
 ) -> ToolRegistry:
     """The same with the built-in tools that the settings name, those of installed packages, and those of a folder.
@@ -76,7 +75,7 @@ def tools_of(mode: str | Mode) -> tuple[str, ...]:
     return tuple(BUILT_IN) if mode.built_in == "all" else DEFAULT_TOOLS
 
 
-def _parts(knowledge: Searchable | None, model: BaseChatModel | str, reasoning_model: str = "") -> ToolParts:
+def _parts(knowledge: Searchable | None, model: ChatModel | str, reasoning_model: str = "") -> ToolParts:
     asked = _asked(model)
     return ToolParts(
         knowledge=knowledge,
@@ -86,7 +85,7 @@ def _parts(knowledge: Searchable | None, model: BaseChatModel | str, reasoning_m
     )
 
 
-def _parts_from(settings: Settings, knowledge: Searchable | None, model: BaseChatModel | str) -> ToolParts:
+def _parts_from(settings: Settings, knowledge: Searchable | None, model: ChatModel | str) -> ToolParts:
     return replace(
         _parts(knowledge, model, settings.reasoning_model),
         databases=open_databases(settings.databases) if settings.databases else None,
@@ -96,11 +95,11 @@ def _parts_from(settings: Settings, knowledge: Searchable | None, model: BaseCha
     )
 
 
-def _asked(model: BaseChatModel | str) -> AskedModel | None:
+def _asked(model: ChatModel | str) -> AskedModel | None:
     """What asks the model, for all parts that do; None for the offline model, which only quotes."""
     if model == OFFLINE or isinstance(model, ExtractiveChatModel):
         return None
-    return AskedModel(model if isinstance(model, BaseChatModel) else partial(load_chat_model, model))
+    return AskedModel(partial(load_chat_model, model) if isinstance(model, str) else model)
 
 
 def _refuse_missing(named: Iterable[str], built: Iterable[ToolSpec]) -> None:

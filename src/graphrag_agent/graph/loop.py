@@ -22,6 +22,7 @@ from graphrag_agent.errors import SettingsError
 from graphrag_agent.graph.prompts.history import newest_question
 from graphrag_agent.graph.prompts.window import within_window
 from graphrag_agent.identity import PUBLIC, Principal, acting_principal
+from graphrag_agent.models.composed import ChatModel, smallest_window, takes_tools, with_each
 from graphrag_agent.models.phrases import reader_language
 from graphrag_agent.models.text_tools.model import TextToolsModel
 from graphrag_agent.models.words import Language
@@ -72,7 +73,7 @@ class RecentlyMade(Generic[T]):
 class Loop:
     """The parts a graph was built with."""
 
-    chat_model: BaseChatModel
+    chat_model: ChatModel
     tools: ToolRegistry
     budget: Budget
     system_prompt: str = ""
@@ -95,11 +96,13 @@ class Loop:
 
     def bound_to(self, tools: ToolRegistry, protocol: Protocol) -> Runnable[Any, BaseMessage]:
         """The chat model with these tools; without any it still reads the turn in its own protocol."""
-        model = TextToolsModel(inner=self.chat_model) if protocol == "text" else self.chat_model
-        if not tools:
-            return model
         faces = [spec.tool for spec in tools.values()]
-        return self._models.get((protocol, _names_of(faces)), lambda: model.bind_tools(faces))
+
+        def bind(model: BaseChatModel) -> Runnable[Any, BaseMessage]:
+            reader = TextToolsModel(inner=model) if protocol == "text" else model
+            return reader.bind_tools(faces) if faces else reader
+
+        return self._models.get((protocol, _names_of(faces)), lambda: with_each(self.chat_model, bind))
 
     def schema_tokens(self, tools: ToolRegistry) -> int:
         """Estimated tokens that the descriptions of these tools take in a prompt."""
@@ -134,9 +137,7 @@ class Loop:
     @property
     def takes_native_calls(self) -> bool:
         """Whether the model takes tool calls of its own; a model that does not say so is tried."""
-        if self._tools_rejected.is_set() or (self.chat_model.profile or {}).get("tool_calling") is False:
-            return False
-        return type(self.chat_model).bind_tools is not BaseChatModel.bind_tools
+        return not self._tools_rejected.is_set() and takes_tools(self.chat_model)
 
 
 @dataclass(frozen=True)
@@ -150,8 +151,7 @@ class Request:
     @cached_property
     def limits(self) -> Budget:
         """What this turn may spend, within the model's own window where that is known."""
-        window = (self.loop.chat_model.profile or {}).get("max_input_tokens")
-        return within_window(self.context.narrow(self.loop.budget), window)
+        return within_window(self.context.narrow(self.loop.budget), smallest_window(self.loop.chat_model))
 
     @property
     def schema_tokens(self) -> int:

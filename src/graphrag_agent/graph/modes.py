@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from langchain_core.language_models import BaseChatModel
-
 from graphrag_agent.context import Budget
 from graphrag_agent.errors import SettingsError
 from graphrag_agent.graph.prompts.loading import render_prompt
+from graphrag_agent.models.composed import ChatModel
 from graphrag_agent.tools.research_question import RESEARCH_FAMILY
 
 PROMPTS = ("system", "research")
@@ -48,7 +47,7 @@ class Mode:
     name: str
     prompt: str | Path = "system"
     """System prompt for a model with tools: "system", "research", or the path of a text file of your own."""
-    model: BaseChatModel | str | None = None
+    model: ChatModel | str | None = None
     """None: the caller's, or that of the settings."""
     tools: tuple[str, ...] | None = None
     """Names of the tools that are left of those that the graph is given; None: all."""

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, Union
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.constants import TAG_NOSTREAM
 
+from graphrag_agent.models.composed import ChatModel
 from graphrag_agent.models.thoughts import without_thoughts
 
-GivenModel: TypeAlias = Union["AskedModel", BaseChatModel, Callable[[], BaseChatModel]]
+GivenModel: TypeAlias = Union["AskedModel", ChatModel, Callable[[], ChatModel]]
 """A model, or what loads it when it is first needed."""
 
 
@@ -33,9 +33,9 @@ class Reply:
 class AskedModel:
     """Asks one model; whoever shares this object shares the model, which is loaded once."""
 
-    def __init__(self, model: BaseChatModel | Callable[[], BaseChatModel]) -> None:
+    def __init__(self, model: ChatModel | Callable[[], ChatModel]) -> None:
         self._given = model
-        self._loaded = model if isinstance(model, BaseChatModel) else None
+        self._loaded = model if isinstance(model, Runnable) else None
         self._loading = threading.Lock()
 
     @classmethod
@@ -53,14 +53,14 @@ class AskedModel:
         shown = text[:max_characters]
         return Reply(shown, len(text) - len(shown), reply_usage(reply))
 
-    async def model(self) -> BaseChatModel:
+    async def model(self) -> ChatModel:
         """The model, loaded in a thread: it imports a provider's package, which takes seconds."""
         return self._loaded if self._loaded is not None else await asyncio.to_thread(self._load)
 
-    def _load(self) -> BaseChatModel:
+    def _load(self) -> ChatModel:
         with self._loading:
             if self._loaded is None:
-                self._loaded = self._given if isinstance(self._given, BaseChatModel) else self._given()
+                self._loaded = self._given if isinstance(self._given, Runnable) else self._given()
             return self._loaded
 
 

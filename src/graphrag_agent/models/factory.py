@@ -8,6 +8,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 
 from graphrag_agent.errors import ModelUnavailableError
+from graphrag_agent.models.composed import ChatModel, check_chat_model
 from graphrag_agent.models.extractive import ExtractiveChatModel
 from graphrag_agent.models.openai_compatible import build_openai_model
 from graphrag_agent.settings import OFFLINE
@@ -25,6 +26,14 @@ def load_chat_model(name: str, **options: Any) -> BaseChatModel:
     if provider == "openai":
         return build_openai_model(model, **options)
     return _load_with_langchain(provider, model, options)
+
+
+def resolve_chat_model(model: ChatModel | str) -> ChatModel:
+    """The chat model that is given, or that of the name. Raises SettingsError for what is none."""
+    if isinstance(model, str):
+        return load_chat_model(model)
+    check_chat_model(model)
+    return model
 
 
 def _load_with_langchain(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel:

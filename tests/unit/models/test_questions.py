@@ -133,9 +133,9 @@ def test_the_focus_of_a_compared_thing_is_its_own_words():
     ids=lambda message: repr(message[:30]),
 )
 def test_no_message_takes_long_to_take_apart(message: str):
-    began = time.perf_counter()
+    began = time.process_time()
     split_question(message, previous=[message])
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_blanks_in_a_row_are_one_blank():

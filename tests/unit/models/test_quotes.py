@@ -106,6 +106,6 @@ def test_quotes_are_copied_from_the_block_that_they_name(texts, question):
 @pytest.mark.parametrize("question", ["天 是 不" + "是 什 么" * 8_000, "how many " + "一" * 20_000])
 def test_neither_a_long_question_nor_a_long_number_takes_time(question):
     block = EvidenceBlock("a2bcd", "", "", None, f"how many {'一' * 20_000} b.")
-    began = time.perf_counter()
+    began = time.process_time()
     select_quotes(QuestionPart(question, question), [block])
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2

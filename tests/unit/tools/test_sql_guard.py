@@ -251,12 +251,12 @@ def test_deep_and_long_queries_are_answered_at_once(
     dialect: str, times: int, beginning: str, repeated: str, inside: str, closing: str
 ) -> None:
     sql = f"{beginning}{repeated * times}{inside}{closing * times} from orders"
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         check(sql, dialect)
     except ToolArgumentError as error:
         assert any(word in str(error) for word in ("allowed", "nested", "nest fewer", "no valid", "there is no"))
-    assert time.perf_counter() - began < 3
+    assert time.process_time() - began < 3
 
 
 @pytest.mark.parametrize("dialect", ["postgres", "sqlite", "duckdb", "mysql"])
@@ -267,10 +267,10 @@ def test_a_short_query_over_a_wide_table_is_no_long_one(dialect: str) -> None:
     for number in range(6):
         sql += f" join wide x{number} on x{number}.column_3 = a.column_4"
     assert check(sql, dialect, tables=[wide]).sql.count("column_299") == 8
-    began = time.perf_counter()
+    began = time.process_time()
     said = refusal("select 1 from " + ", ".join(["wide"] * 1_500), dialect, tables=[wide])
     assert "would have 450,000 columns, 10,000 are allowed; name each table once" in said
-    assert time.perf_counter() - began < 3
+    assert time.process_time() - began < 3
 
 
 def test_a_statement_of_a_megabyte_is_refused_unread() -> None:

@@ -409,7 +409,7 @@ async def test_readings_that_wait_leave_the_loops_own_threads_free() -> None:
     with pool.lend("another"):
         reading = asyncio.create_task(PageReader(pool).read(downloaded(b"<p>Hello"), "default"))
         await asyncio.sleep(0.05)
-        assert await asyncio.wait_for(asyncio.to_thread(int, "1"), 2) == 1
+        assert await asyncio.wait_for(asyncio.to_thread(int, "1"), 20) == 1
     assert (await reading).text == "Hello"
     pool.close()
 

@@ -70,9 +70,9 @@ def test_another_number_or_a_negation_is_another_fact_however_long_the_passage()
 
 def test_a_text_of_one_endless_word_is_compared_at_once() -> None:
     long = "a" * 100_000
-    began = time.perf_counter()
+    began = time.process_time()
     assert distinct(f"{long}_ 1{'.' * 50_000}", f"{long}_ 1{'-' * 50_000}", f"{long}_", "@" * 100_000).duplicates == {}
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_equal_texts_under_different_headings_are_about_different_things() -> None:

