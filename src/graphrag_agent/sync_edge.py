@@ -11,7 +11,7 @@ import os
 import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -36,16 +36,22 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     A KeyboardInterrupt in the waiting thread cancels it.
     """
     _refuse_own_loop(coroutine)
-    done: Future[T] = Future()
-    cancel = _start(coroutine, lambda task: _settle(done, task))
+    done: list[asyncio.Task[T]] = []
+    ended = _End()
+
+    def end(task: asyncio.Task[T]) -> None:
+        done.append(task)
+        ended.tell()
+
+    cancel = _start(coroutine, end)
     try:
-        while not done.done():
-            wait([done], timeout=_WAKE_SECONDS)
-        return done.result()
+        ended.wait()
     except BaseException:
-        if not done.done():
-            cancel()
+        cancel()
         raise
+    if (error := _error_of(done[0])) is not None:
+        raise error
+    return done[0].result()
 
 
 def sync_twin(method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[S, P], T]:
@@ -109,11 +115,11 @@ def iterate_sync(items: AsyncIterator[T]) -> Iterator[T]:
 
     draining = drain()
     _refuse_own_loop(draining)
-    ended: Future[None] = Future()
+    ended = _End()
 
     def end(task: asyncio.Task[None]) -> None:
         pending.put((False, _error_of(task)))
-        ended.set_result(None)
+        ended.tell()
 
     cancel = _start(draining, end)
     try:
@@ -131,8 +137,27 @@ def iterate_sync(items: AsyncIterator[T]) -> Iterator[T]:
     finally:
         cancel()
         if threading.current_thread().name != _THREAD_NAME:  # where the collector may close it, and would wait for ever
-            while not ended.done():
-                wait([ended], timeout=_WAKE_SECONDS)
+            ended.wait()
+
+
+class _End:
+    """That a task is over, told to one thread.
+
+    A Ctrl-C may come at any step of a wait. In the waiting of a Future, an Event or a Condition, which are Python code,
+    it can leave their lock held, and the loop's thread would wait for that for ever; a bare lock has no such step.
+    """
+
+    def __init__(self) -> None:
+        self._told = threading.Lock()
+        self._told.acquire()
+
+    def tell(self) -> None:
+        self._told.release()
+
+    def wait(self) -> None:
+        """Return at the end; not to be called again after that."""
+        while not self._told.acquire(timeout=_WAKE_SECONDS):
+            pass
 
 
 async def on_background_loop(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -53,6 +53,68 @@ def test_a_forked_child_has_a_loop_of_its_own(is_locked: bool):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+INTERRUPTS = """
+import asyncio, sys, threading, warnings
+from concurrent.futures import _base
+from contextlib import closing
+from graphrag_agent import sync_edge
+from graphrag_agent.sync_edge import iterate_sync, run_sync
+
+warnings.simplefilter("ignore", RuntimeWarning)  # of what was interrupted before it was begun
+sync_edge._WAKE_SECONDS = 0.001  # so that every step of a wait is among the first
+
+async def ticks():
+    while True:
+        yield 1
+        await asyncio.sleep(0.01)
+
+async def answer():
+    return 42
+
+def call():
+    run_sync(asyncio.sleep(0.02))
+
+def iterate():
+    with closing(iterate_sync(ticks())) as items:
+        next(items)
+
+def interrupted(wait, at):
+    left = at
+    def trace(frame, event, argument):
+        nonlocal left
+        if frame.f_code.co_filename not in PLACES or frame.f_code.co_name in ("_start", "_background_loop"):
+            return None  # there a tracer raises between steps that no signal parts
+        left -= 1
+        if left == 0:
+            raise KeyboardInterrupt
+        return trace
+    sys.settrace(trace)
+    try:
+        wait()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+PLACES = {sync_edge.__file__, threading.__file__, _base.__file__}
+assert run_sync(answer()) == 42
+hits = 0
+for at in range(1, 200):
+    hits += interrupted(WAIT, at)
+    assert run_sync(answer()) == 42
+assert hits > 10, hits
+"""
+
+
+@pytest.mark.parametrize("wait", ["call", "iterate"])
+def test_whenever_an_interrupt_comes_the_loop_goes_on(wait: str):
+    """A lock that it left behind would be waited for by the loop's own thread, and then by everybody for ever."""
+    code = INTERRUPTS.replace("WAIT", wait)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 async def test_a_cancelled_wait_for_work_leaves_nothing_to_be_logged():
     logged: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: logged.append(context["message"]))
