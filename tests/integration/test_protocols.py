@@ -199,6 +199,32 @@ def test_a_reply_that_breaks_off_among_its_thoughts_is_no_answer():
     assert answer.text == "Ten days."
 
 
+def test_a_provider_that_takes_no_calls_without_tools_gets_them_as_text():
+    def bedrock(messages: list[BaseMessage], tools: tuple[str, ...]) -> Any:
+        if not tools and any(message.type == "tool" for message in messages):
+            raise ValueError("The toolConfig field must be defined when using toolUse and toolResult content blocks.")
+        return call("knowledge_search", query=f"sick leave {len(messages)}") if tools else ANSWER
+
+    with ScriptedChatModel(*[bedrock] * 5) as model:
+        graph = build_rag_graph(model=model, knowledge=CannedKnowledge(lambda query: ["All about sick leave."]))
+        outs = [graph.invoke(ASK, context=AgentContext(max_rounds=1)) for _ in range(2)]
+    assert [(out["messages"][-1].text, out["outcome"]["ending"]) for out in outs] == [(ANSWER, "max_rounds")] * 2
+    assert [request.tools for request in model.requests] == [("knowledge_search",), (), (), ("knowledge_search",), ()]
+    assert "All about sick leave." in model.requests[2].messages[-1].text
+
+
+def test_an_error_of_another_kind_is_not_tried_again_as_text():
+    def broken(messages: list[BaseMessage], tools: tuple[str, ...]) -> Any:
+        raise ValueError("the key is unknown")
+
+    with ScriptedChatModel(call("knowledge_search", query="sick leave"), broken) as model:
+        graph = build_rag_graph(model=model, knowledge=CannedKnowledge())
+        out = graph.invoke(ASK, context=AgentContext(max_rounds=1))
+    assert out["outcome"]["ending"] == "max_rounds"
+    assert out["messages"][-1].text.startswith("No answer could be written")
+    assert len(model.requests) == 2
+
+
 def test_a_long_thread_is_shown_from_its_newest_whole_turns():
     seen: list[list[BaseMessage]] = []
 

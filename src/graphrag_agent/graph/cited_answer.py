@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from typing import cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -22,10 +21,10 @@ from graphrag_agent.graph.policy.refusal import has_declined
 from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.recall import without_recalled
 from graphrag_agent.graph.state import TurnState
+from graphrag_agent.graph.toolless_call import call_without_tools
 from graphrag_agent.models.asking import reply_usage
 from graphrag_agent.models.text_tools.rescue import rescue_tool_calls
 from graphrag_agent.tools.evidence_message import read_evidence, shown_ids
-from graphrag_agent.tools.registry import ToolRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -73,8 +72,7 @@ async def _ask_again(request: Request, state: TurnState, config: RunnableConfig,
     )
     try:
         async with asyncio.timeout(left):
-            model = request.loop.bound_to(ToolRegistry(), request.protocol)
-            again = cast(AIMessage, await model.ainvoke(prompt, _silent(config)))
+            again = await call_without_tools(request.loop, prompt, request.protocol, _silent(config))
     except GraphBubbleUp:
         raise
     except Exception as error:  # the answer is there already

@@ -85,6 +85,7 @@ class Loop:
     _schema_tokens: RecentlyMade[int] = field(default_factory=RecentlyMade)
     _bound_tools: RecentlyMade[BaseTool] = field(default_factory=RecentlyMade)
     _tools_rejected: threading.Event = field(default_factory=threading.Event)
+    _calls_need_tools: threading.Event = field(default_factory=threading.Event)
 
     def request(self) -> Request:
         """The request of the run that the calling node belongs to."""
@@ -133,6 +134,15 @@ class Loop:
     def remember_rejection(self) -> None:
         """The provider took no tools; from now on calls are text."""
         self._tools_rejected.set()
+
+    def remember_that_calls_need_tools(self) -> None:
+        """The provider took no history with calls in it for a request without tools."""
+        self._calls_need_tools.set()
+
+    @property
+    def needs_tools_for_calls(self) -> bool:
+        """Whether it is known to take none."""
+        return self._calls_need_tools.is_set()
 
     @property
     def takes_native_calls(self) -> bool:

@@ -27,6 +27,7 @@ from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.round import citing, guard_rules, settled
 from graphrag_agent.graph.running import run_call
 from graphrag_agent.graph.state import TurnState
+from graphrag_agent.graph.toolless_call import call_without_tools
 from graphrag_agent.models.asking import reply_usage
 from graphrag_agent.models.broken_connections import is_broken_connection
 from graphrag_agent.models.openai_compatible import is_tools_rejection
@@ -83,8 +84,14 @@ async def _call(
         schema_tokens=request.schema_tokens,
         advice=told if rules.turn else (),
     )
+
+    async def ask() -> BaseMessage:
+        if not tools:
+            return await call_without_tools(loop, prompt, protocol, config)
+        return await loop.bound_to(tools, protocol).ainvoke(prompt, config)
+
     try:
-        message = await loop.bound_to(tools, protocol).ainvoke(prompt, config)
+        message = await ask()
     except Exception as error:
         if is_broken_connection(error):
             logger.info("the connection to the model broke (%s); asking once more", type(error).__name__)
@@ -95,7 +102,7 @@ async def _call(
             protocol = "text"
         else:
             raise
-        message = await loop.bound_to(tools, protocol).ainvoke(prompt, config)
+        message = await ask()
     return _with_calls(cast(AIMessage, message), request, prompt, is_offered=bool(tools))
 
 

@@ -9,7 +9,6 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -27,13 +26,13 @@ from graphrag_agent.graph.prompts.building import build_prompt
 from graphrag_agent.graph.recall import without_recalled
 from graphrag_agent.graph.round import citing, settled
 from graphrag_agent.graph.state import TurnState
+from graphrag_agent.graph.toolless_call import call_without_tools
 from graphrag_agent.models.asking import reply_usage
 from graphrag_agent.models.phrases import Phrase, render_phrase
 from graphrag_agent.models.questions import is_small_talk
 from graphrag_agent.models.text_tools.rescue import rescue_tool_calls
 from graphrag_agent.models.words import Language
 from graphrag_agent.tools.evidence_message import read_evidence
-from graphrag_agent.tools.registry import ToolRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -93,8 +92,8 @@ async def _last_call(request: Request, state: TurnState, ending: str, config: Ru
         stop_because=ending or "the last answer was empty",
     )
     try:
-        closing = request.loop.bound_to(ToolRegistry(), request.protocol)
-        message = cast(AIMessage, await closing.ainvoke(prompt, citing(config, state.get("turn") or [])))
+        told = citing(config, state.get("turn") or [])
+        message = await call_without_tools(request.loop, prompt, request.protocol, told)
     except GraphBubbleUp:
         raise
     except Exception as error:

@@ -19,6 +19,9 @@ MAX_ARGUMENT_CHARACTERS = 20_000
 
 SHOWN_CHARACTERS = 200
 
+CALL_BLOCKS = ("tool_use", "function_call", "tool_call")
+"""Types of content blocks that are calls: Anthropic's and Bedrock's, OpenAI's Responses, LangChain's own."""
+
 _LONG_NUMBER = (
     "a number in the arguments has more than 64 bits, which no checkpointer can write down; send it as a text"
 )
@@ -29,7 +32,8 @@ def tidy_calls(message: AIMessage, turn: Sequence[BaseMessage], names: Collectio
 
     Wrappers (`multi_tool_use.parallel`) are opened, name prefixes (`functions.`) dropped, huge arguments cut and
     refused, numbers that can't be kept refused too, and every call has an id of its own: models repeat ids and leave
-    them out.
+    them out. Where a provider writes calls into the content too, those that are no such call are left out there: its
+    library would send them along, and nothing answers them.
     """
     used = {call["id"] for earlier in turn for call in calls_of(earlier)}
     valid: list[dict[str, Any]] = []
@@ -44,10 +48,10 @@ def tidy_calls(message: AIMessage, turn: Sequence[BaseMessage], names: Collectio
             else:
                 valid.append(opened)
     invalid = [call if len(str(call["args"] or "")) <= MAX_ARGUMENT_CHARACTERS else _cut(call) for call in invalid]
-    update = {
-        "tool_calls": [_named(call, used) for call in valid],
-        "invalid_tool_calls": [_named(call, used) for call in invalid],
-    }
+    named = [_named(call, used) for call in valid]
+    update: dict[str, Any] = {"tool_calls": named, "invalid_tool_calls": [_named(call, used) for call in invalid]}
+    if isinstance(message.content, list):
+        update["content"] = _without_strays(message.content, {call["id"] for call in named})
     return message.model_copy(update=update)
 
 
@@ -66,6 +70,19 @@ def call_in_text(message: AIMessage, turn: Sequence[BaseMessage], tools: ToolReg
         return message
     mended = tool_call(name=refused, args=arguments, id=f"call_{uuid.uuid4().hex[:12]}")
     return message.model_copy(update={"content": "", "tool_calls": [mended]})
+
+
+def _without_strays(content: Sequence[Any], ids: set[str]) -> list[Any]:
+    """The blocks without the calls among them that have none of these ids, or one that came before."""
+    left, kept = set(ids), list[Any]()
+    for block in content:
+        if isinstance(block, Mapping) and block.get("type") in CALL_BLOCKS:
+            id_ = block.get("call_id") or block.get("id")
+            if id_ not in left:
+                continue
+            left.remove(id_)
+        kept.append(block)
+    return kept
 
 
 def _last_refused(turn: Sequence[BaseMessage]) -> str | None:

@@ -85,3 +85,25 @@ def test_arguments_in_a_wrapper_may_be_json_in_a_string():
         assert (opened["name"], opened["args"]) == ("knowledge_search", {"query": "a"})
     (unread,) = tidy(made("wrapper", tool_uses=[{"name": "kb.search", "parameters": "a"}])).tool_calls
     assert unread["args"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("block", "key"),
+    [
+        ({"type": "tool_use", "name": "knowledge_search", "input": {}}, "id"),
+        ({"type": "tool_call", "name": "knowledge_search", "args": {}}, "id"),
+        ({"type": "function_call", "id": "fc_1", "name": "knowledge_search", "arguments": "{}"}, "call_id"),
+    ],
+    ids=["Anthropic", "LangChain", "OpenAI"],
+)
+def test_calls_in_the_content_are_those_of_the_message(block: dict[str, Any], key: str):
+    def content(*ids: str) -> list[Any]:
+        return [{"type": "text", "text": "Let me look."}, *({**block, key: id_} for id_ in ids), "And then."]
+
+    calls = [made(id_="1"), made(id_="2"), made(id_="2"), made(id_="3", query="x" * (MAX_ARGUMENT_CHARACTERS + 1))]
+    turn = [AIMessage("", tool_calls=[made(id_="1")])]
+    message = AIMessage(content("1", "2", "2", "3", "unknown"), tool_calls=calls)
+    tidied = tidy_calls(message, turn, NAMES)
+    assert tidied.content == content("2")
+    assert len({call["id"] for call in calls_of(tidied)} - {"1"}) == 4
+    assert message.content == content("1", "2", "2", "3", "unknown"), "the given one stays as it is"
