@@ -95,13 +95,15 @@ def print_search_trace(result: SearchResult) -> None:
 
 
 def print_answer(answer: Answer, *, with_trace: bool) -> None:
-    """The answer, its sources, and the searches if they are asked for."""
+    """The answer, its sources, and the searches if they are asked for; what to know of it on stderr."""
     out.print("\n".join(map(shown, answer.text.split("\n"))))
     if answer.citations:
         out.print("\nSources", style="bold")
     for citation in answer.citations:
         place = _place(citation.title, citation.heading)
         out.print(f"  [bold]\\[{citation.id}][/bold] {shown(place)} ({shown(_source(citation.source, citation.page))})")
+    for warning in answer.outcome["warnings"]:
+        err.print(f"note: {shown(warning)}", soft_wrap=True)
     if with_trace:
         out.print("\nSearches", style="bold")
         for call in answer.trace:

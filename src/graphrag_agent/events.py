@@ -12,6 +12,9 @@ from graphrag_agent.errors import SettingsError
 EVIDENCE_IDS = "graphrag_evidence_ids"
 """Under this name the metadata of a model call has the ids that its text may cite, with blanks between."""
 
+CUT_OFF = "cut off: the model ended the answer at its limit of tokens; raise max_tokens, or ask for less"
+"""A warning in an outcome."""
+
 
 class LoopEvent(dict[str, Any]):
     """What the loop writes to its graph's custom stream.

@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from graphrag_agent.events import CUT_OFF
+from tests.fake_openai import Completion, FakeOpenAI
+
 SEARCH_KEYS = ["id", "document_id", "title", "source", "page", "heading", "score", "text", "start", "end"]
 
 
@@ -205,6 +208,17 @@ def test_a_question_that_the_model_fails_at_has_failed_and_what_was_found_is_pri
     assert "No answer could be written: the model failed (OpenAIConnectionError)." in failed.stdout
     assert "Sick leave lasts ten days a year." in failed.stdout
     assert "Traceback" not in failed.stderr
+
+
+def test_what_to_know_of_an_answer_is_told_on_stderr(ingested: Path):
+    with FakeOpenAI(*[Completion({"role": "assistant", "content": "Ten days, but"}, "length")] * 2) as server:
+        settings = {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": server.base_url}
+        asked = run(ingested, "ask", "How long?", "--model", "openai:m", **settings)
+        as_json = run(ingested, "ask", "How long?", "--model", "openai:m", "--json", **settings)
+    assert (asked.returncode, asked.stdout) == (0, "Ten days, but\n")
+    assert asked.stderr.endswith(f"note: {CUT_OFF}\n")
+    assert json.loads(as_json.stdout)["outcome"]["warnings"] == [CUT_OFF]
+    assert "note:" not in as_json.stderr
 
 
 def test_so_has_one_that_the_model_does_not_answer_in_time(ingested: Path):

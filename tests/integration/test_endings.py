@@ -9,7 +9,7 @@ from langchain_core.tools import StructuredTool, tool
 from graphrag_agent import AgentContext, Budget, RagAgent, ToolSpec, build_rag_graph
 from graphrag_agent.citations import Evidence
 from graphrag_agent.errors import ToolFailedError
-from graphrag_agent.events import AnswerReady, ToolStart
+from graphrag_agent.events import CUT_OFF, AnswerReady, ToolStart
 from graphrag_agent.testing import ScriptedChatModel, call
 from graphrag_agent.tools.evidence_message import render_evidence
 from tests.canned import CannedKnowledge, id_of
@@ -118,11 +118,33 @@ def test_a_call_with_side_effects_is_never_tried_again_by_itself():
 
 
 @pytest.mark.parametrize(
+    ("metadata", "is_cut_off"),
+    [
+        ({"finish_reason": "length"}, True),
+        ({"stop_reason": "max_tokens"}, True),
+        ({"stopReason": "max_tokens"}, True),
+        ({"done_reason": "length"}, True),
+        ({"finish_reason": "MAX_TOKENS"}, True),
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, True),
+        ({"finish_reason": "stop", "incomplete_details": None}, False),
+        ({"finish_reason": 7, "stop_reason": ""}, False),
+        ({}, False),
+    ],
+)
+def test_an_answer_that_the_limit_of_tokens_cut_off_says_so(metadata: dict[str, Any], is_cut_off: bool):
+    out, _ = run(AIMessage("Ten days, but only if", response_metadata=metadata))
+    assert (out["outcome"]["ending"], out["messages"][-1].text) == ("answered", "Ten days, but only if")
+    assert (CUT_OFF in out["outcome"]["warnings"]) is is_cut_off
+
+
+@pytest.mark.parametrize(
     ("refusal", "told"),
     [
         (AIMessage("", additional_kwargs={"refusal": "I can't help with that."}), "I can't help with that."),
         (AIMessage("", response_metadata={"finish_reason": "content_filter"}), "declined to answer this question"),
         (AIMessage("No.", response_metadata={"stop_reason": "refusal"}), "No."),
+        (AIMessage("", response_metadata={"finish_reason": "PROHIBITED_CONTENT"}), "declined to answer this question"),
+        (AIMessage("", response_metadata={"stopReason": "guardrail_intervened"}), "declined to answer this question"),
     ],
 )
 def test_a_refusal_is_an_ending_of_its_own_and_says_so(refusal: AIMessage, told: str):

@@ -126,6 +126,15 @@ def test_a_stream_adds_up_to_the_answer_and_ends_with_usage(serve: Any, show_too
     assert events == (["tool_start", "tool_end"] if show_tools else [])
 
 
+def test_an_answer_that_was_cut_off_ends_as_one(serve: Any):
+    cut = AIMessage("Ten days, but", response_metadata={"finish_reason": "length"})
+    server = serve(cut, cut)
+    done = server.client.chat.completions.create(model="handbook", messages=ask("How long?"))
+    assert (done.choices[0].message.content, done.choices[0].finish_reason) == ("Ten days, but", "length")
+    chunks = list(server.client.chat.completions.create(model="handbook", messages=ask("How long?"), stream=True))
+    assert chunks[-1].choices[0].finish_reason == "length"
+
+
 def test_the_clients_history_counts_and_its_system_message_is_a_wish(serve: Any):
     server = serve("Again.")
     server.client.chat.completions.create(

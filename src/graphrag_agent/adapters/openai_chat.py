@@ -12,6 +12,7 @@ from graphrag_agent.adapters.openai_request import EXTENSION, error_body
 from graphrag_agent.adapters.sse import HEARTBEAT, HEARTBEAT_SECONDS, sse_message, with_pauses
 from graphrag_agent.errors import GraphragError
 from graphrag_agent.events import (
+    CUT_OFF,
     AnswerReady,
     ClientToolsRequested,
     ErrorRaised,
@@ -68,7 +69,7 @@ class ChatStream:
                 yield from self._text(f"\n\n{event.text}" if self._written else event.text)
             self._extension |= _answer_fields(event)
         elif isinstance(event, TurnEnded):
-            self._finish = FINISH.get(str(event.outcome.get("ending")), "stop")
+            self._finish = _finish_of(event.outcome)
             self._extension["outcome"] = dict(event.outcome)
             yield from self._end(event.outcome)
         elif isinstance(event, ErrorRaised):
@@ -116,6 +117,11 @@ async def stream_chat(
     yield sse_message("[DONE]")
 
 
+def _finish_of(outcome: Mapping[str, Any]) -> str:
+    usual = "length" if CUT_OFF in outcome.get("warnings", ()) else "stop"
+    return FINISH.get(str(outcome.get("ending")), usual)
+
+
 def completion_of(events: Iterable[Event], *, model: str, created: int, show_tools: bool = False) -> dict[str, Any]:
     """One completion from all events of a turn. Raises GraphragError where an error ended it."""
     message: dict[str, Any] = {"role": "assistant", "content": "", "refusal": None}
@@ -134,7 +140,7 @@ def completion_of(events: Iterable[Event], *, model: str, created: int, show_too
             extension |= _answer_fields(event)
         elif isinstance(event, TurnEnded):
             outcome = event.outcome
-            finish = FINISH.get(str(outcome.get("ending")), "stop")
+            finish = _finish_of(outcome)
         elif isinstance(event, ToolStart | ToolProgress | ToolEnd):
             tools.append(event.as_dict())
         elif isinstance(event, ErrorRaised):

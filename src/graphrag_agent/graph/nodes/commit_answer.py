@@ -15,9 +15,10 @@ from langgraph.types import Command
 from graphrag_agent.answer_check.checking import AnswerCheck, check_answer
 from graphrag_agent.citations import CitedText, Evidence, resolve_citations
 from graphrag_agent.citations.annotations import annotated
-from graphrag_agent.events import LoopEvent
+from graphrag_agent.events import CUT_OFF, LoopEvent
 from graphrag_agent.graph.loop import Loop, Request
 from graphrag_agent.graph.policy.budget import Spent
+from graphrag_agent.graph.policy.finish_reason import is_cut_off
 from graphrag_agent.graph.policy.progress import queries_without_hits
 from graphrag_agent.graph.policy.refusal import words_of_refusal
 from graphrag_agent.graph.recall import stale_warnings, without_recalled
@@ -111,6 +112,7 @@ def _outcome(request: Request, state: TurnState, cited: CitedText, check: Answer
         "warnings": [
             *(f"unknown citation {id_!r} was removed" for id_ in cited.unknown),
             *(["uncited: the answer names no source, though evidence was found"] if is_uncited else []),
+            *([CUT_OFF] if is_cut_off(state["turn"][-1]) else []),
             *check.conflicts,
             *stale_warnings(state["turn"]),
         ],

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from langchain_core.messages import AIMessage, AnyMessage
 
-REFUSING_REASONS = ("content_filter", "refusal", "safety")
-"""Finish reasons of OpenAI, Anthropic and Google for an answer that was withheld."""
+from graphrag_agent.graph.policy.finish_reason import finish_reason
+
+REFUSING_REASONS = (
+    *("content_filter", "content_filtered", "guardrail_intervened", "refusal"),
+    *("safety", "recitation", "prohibited_content", "blocklist", "spii"),
+)
+"""Finish reasons of OpenAI, Bedrock, Anthropic and Google for an answer that was withheld."""
 
 
 def has_declined(message: AIMessage) -> bool:
     """Whether the provider withheld the answer, with a word of its own or without one."""
-    metadata = message.response_metadata
-    reason = str(metadata.get("finish_reason") or metadata.get("stop_reason") or "").casefold()
-    return bool(words_of_refusal(message)) or reason in REFUSING_REASONS
+    return bool(words_of_refusal(message)) or finish_reason(message) in REFUSING_REASONS
 
 
 def words_of_refusal(message: AnyMessage) -> str:
