@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 _TOKENS = r"python_(?:tag|end)|eo[mt]_id|im_(?:start|end)|tool▁|(?:begin|end)▁of▁"
 _MARKER = re.compile(
-    rf"<(?=/?(?:tool_(?:call|result|response)|function=|action>|toolcalls>)|[|｜](?:{_TOKENS})|/think(?:ing)?>[ \t]*$)"
-    r"|(?<!`)<(?=think(?:ing)?>)|\[(?=/?TOOL_CALLS\])",
+    rf"<(?=/?(?:tool_(?:call|result|response)|function=|action>|toolcalls>)|[|｜](?:{_TOKENS})|/think(?:ing)?>[ \t]*$"
+    r"|(?<!`<)think(?:ing)?>)|\[(?=/?TOOL_CALLS\])",
     re.IGNORECASE | re.MULTILINE,
 )
 """The first character of all that `models/text_tools/dialects.py` reads, and of what would begin or end thoughts: an

@@ -52,6 +52,8 @@ def with_thoughts_aside(message: AIMessage) -> AIMessage:
         return message
     blocks: list[Any] = [message.content] if isinstance(message.content, str) else message.content
     at, text = next(((at, text) for at, block in enumerate(blocks) if (text := _text_of(block)).strip()), (0, ""))
+    if "<" not in text:
+        return message
     unopened = part_unopened(text)
     parted = unopened or _parted(text)
     if parted.said == text:
