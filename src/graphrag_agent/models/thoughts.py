@@ -48,9 +48,9 @@ def with_thoughts_aside(message: AIMessage) -> AIMessage:
     A chat model of any kind may leave its thoughts in its text. Thoughts that nothing announced have been streamed as
     text, so the message gets an id of its own then.
     """
-    if message.additional_kwargs.get("reasoning_content"):
-        return message
     blocks: list[Any] = [message.content] if isinstance(message.content, str) else message.content
+    if message.additional_kwargs.get("reasoning_content") or any(map(_is_thought, blocks)):
+        return message
     at, text = next(((at, text) for at, block in enumerate(blocks) if (text := _text_of(block)).strip()), (0, ""))
     if "<" not in text:
         return message
@@ -129,6 +129,10 @@ class ThoughtSplitter:
             self._held, self._is_supposed = self._held[opening.end() :], False
         self._is_thought = bool(opening) or self._is_supposed
         return True
+
+
+def _is_thought(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") in ("thinking", "reasoning")
 
 
 def _text_of(block: Any) -> str:

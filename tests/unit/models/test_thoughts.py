@@ -132,3 +132,5 @@ def test_a_message_without_thoughts_is_the_same(content: str | list[str | dict[s
 def test_where_thoughts_stand_aside_already_a_tag_is_text(content: str) -> None:
     message = AIMessage(content, additional_kwargs={"reasoning_content": "Let me see."})
     assert with_thoughts_aside(message) is message
+    message = AIMessage([{"type": "thinking", "thinking": "Let me see."}, {"type": "text", "text": content}])
+    assert with_thoughts_aside(message) is message

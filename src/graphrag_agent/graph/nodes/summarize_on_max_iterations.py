@@ -92,8 +92,8 @@ async def _last_call(request: Request, state: TurnState, ending: str, config: Ru
         stop_because=ending or "the last answer was empty",
     )
     try:
-        told = citing(config, state.get("turn") or [])
-        message = await call_without_tools(request.loop, prompt, request.protocol, told)
+        citing_config = citing(config, state.get("turn") or [])
+        message = await call_without_tools(request.loop, prompt, request.protocol, citing_config)
     except GraphBubbleUp:
         raise
     except Exception as error:
